@@ -116,7 +116,7 @@ export const stories = {
     await open.click();
     await panel.getByText("No scope narrows this key: it may do what its owner may do, now and later.").waitFor();
     await panel.getByText("there is no table of the requests that this key may send").waitFor();
-    assert.deepEqual([await panel.getByRole("table").count(), await panel.getByText("It acts in no groups but these").count(), previews], [0, 0, []]);
+    assert.deepEqual([await panel.getByRole("table").count(), await panel.getByText("It acts in these groups alone").count(), previews], [0, 0, []]);
     await takePictures(page, "key-scopeless");
     await assertAccessible(page, "a key of somebody else without a scope");
     // The owner is a link, with the keyboard as well.
@@ -125,7 +125,7 @@ export const stories = {
     assert.equal(new URL(page.url()).pathname, "/console/teams");
     // A key with groups acts in no others.
     await page.goto(`${origin}/console/keys?name=grouped&tab=scope`);
-    await panel.getByText("It acts in no groups but these: platform:team:scopeless").waitFor();
+    await panel.getByText("It acts in these groups alone: platform:team:scopeless").waitFor();
     assert.equal(await panel.getByRole("table").count(), 0);
     await page.goto(`${origin}/console/keys?name=own-grouped&tab=scope`);
     await panel.getByText("If the key has other groups, it may do less or more.").waitFor();
