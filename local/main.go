@@ -115,7 +115,7 @@ type helpCommand struct {
 
 func (c *helpCommand) Run(line *kong.Context) error {
 	words := append(slices.Clone(c.Command), "--help")
-	if _, err := line.Kong.Parse(words); err != nil {
+	if _, err := line.Parse(words); err != nil {
 		return fmt.Errorf("%w; %s", err, helpFor(err, words))
 	}
 	return nil

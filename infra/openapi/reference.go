@@ -148,22 +148,23 @@ func objects(names map[string]string, schemas map[string]*spec.Schema) []string 
 	common := map[string]bool{}
 	var sections []string
 	for _, name := range own {
-		section := "\n### " + names[name] + "\n"
+		var section strings.Builder
+		fmt.Fprintf(&section, "\n### %s\n", names[name])
 		if meaning := meaningOf(names[name], schemas[name].Description); !told[name+" "+meaning] {
-			section += "\n" + meaning + "\n"
+			section.WriteString("\n" + meaning + "\n")
 		}
 		if len(itemsOf[name]) > 0 {
-			section += "\n"
+			section.WriteString("\n")
 		}
 		for _, field := range itemsOf[name] {
 			if isCommon(field) {
 				common[field.text] = true
-				section += fmt.Sprintf("- [`%s`](#fields-of-several-objects)\n", field.name)
+				fmt.Fprintf(&section, "- [`%s`](#fields-of-several-objects)\n", field.name)
 			} else {
-				section += field.text
+				section.WriteString(field.text)
 			}
 		}
-		sections = append(sections, section)
+		sections = append(sections, section.String())
 	}
 	return append(slices.Sorted(maps.Keys(common)), sections...)
 }

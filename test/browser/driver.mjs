@@ -59,10 +59,10 @@ export async function signIn(page, key = admin, path = "/console/keys", ready = 
   await ready.waitFor();
 }
 
-/** Signs out in the menu of the person. */
+/** Signs out in the menu of the person. The page is loaded anew. */
 export async function signOut(page) {
   await page.locator("button.person").click();
-  await page.getByRole("button", { name: "Sign out", exact: true }).click();
+  await Promise.all([page.waitForEvent("load"), page.getByRole("button", { name: "Sign out", exact: true }).click()]);
 }
 
 /** Opens the patch studio. */

@@ -162,9 +162,10 @@ export const stories = {
     // Others ask once, and those whose scope does not permit it do not.
     for (const [name, scope, answers] of [["blind", undefined, [501]], ["narrow-blind", { roles: [] }, []]]) {
       const key = await createAccessKey(context, name, { user: "blind", ...(scope && { scope }) });
-      const answered = answers.length > 0 && page.waitForResponse((response) => response.url().includes("/auditevents"));
-      await signIn(page, key, "/console/home", page.getByRole("heading", { name: "Hello, blind" }));
-      await answered;
+      await Promise.all([
+        signIn(page, key, "/console/home", page.getByRole("heading", { name: "Hello, blind" })),
+        answers.length > 0 && page.waitForResponse((response) => response.url().includes("/auditevents")),
+      ]);
       await page.getByText("Loading …").waitFor({ state: "detached" });
       await reads.calm();
       assert.deepEqual([asked, await page.getByRole("figure").count(), await page.getByRole("alert").count()], [answers, 0, 0], name);

@@ -12,7 +12,7 @@ const ingress = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {nam
 const certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: web, namespace: default}\nspec: {secretName: web-tls, dnsNames: [Shop.example.com], issuerRef: {name: le}}\n";
 const patch = (path, expression, reverseExpression = "") => `- path: ${path}\n  expression: ${expression}\n${reverseExpression && `  reverseExpression: ${reverseExpression}\n`}`;
 const reference = (path) => `- path: ${path}\n  reference: {apiVersion: v1, kind: Secret}\n`;
-const forResource = (resource) => `sync:\n  toHost:\n    ${resource}:\n      patches:\n      - path: spec.containers[*].image\n        expression: value\n`;
+const forResource = (resource) => `sync:\n  toHost:\n    ${resource}:\n      patches:\n      - path: spec.rules[*].host\n        expression: value\n`;
 /** Tasks that patches solve, and what is shown then: the changes, and what the way back loses. */
 const works = [
   ["the registry of an image", patch("spec.containers[*].image", 'value.replace("docker.io/", "registry.internal/")', 'value.replace("registry.internal/", "docker.io/")'), pod, ["image: registry.internal/nginx", "Round trip: lossless"]],
@@ -29,8 +29,8 @@ const works = [
 /** Patches that match nothing, and what to write instead. */
 const doesNothing = [
   ["a key with dots without quotes", patch("metadata.annotations.cert-manager.io/issuer", "value"), ingress, 'quote a key with dots: metadata.annotations["cert-manager.io/issuer"]', 1],
-  ["a field that is added", patch("spec.ingressClassName", '"nginx"'), ingress, 'no field "ingressClassName"; to add the field, patch its parent: spec', 1],
-  ["labels that are absent", patch("metadata.labels.team", '"shop"'), pod, 'no field "labels"; to add the field, patch its parent: metadata', 1],
+  ["a field that is added", patch("spec.ingressClassName", `'"nginx"'`), ingress, 'no field "ingressClassName"; to add the field, patch its parent: spec', 1],
+  ["labels that are absent", patch("metadata.labels.team", `'"shop"'`), pod, 'no field "labels"; to add the field, patch its parent: metadata', 1],
   ["tolerations that are absent", patch("spec.tolerations[*].key", "value"), pod, 'no field "tolerations"; to add the field, patch its parent: spec', 1],
   ["a JSON pointer", patch("/spec/containers/0/image", "value"), pod, "paths have dots: spec.containers[0].image", 1],
   ["patches of another kind", forResource("ingresses"), pod, 'the patches are for ingresses, and the object is of kind "Pod"', 5],
@@ -42,8 +42,8 @@ const mistaken = [
   ["a syntax error", patch(image, 'value.replace("a", "b"'), "the expression ends too early", 2],
   ["a statement", patch(image, "return value"), "expected one expression, statements are not supported", 2],
   ["a key with a typo", `- path: ${image}\n  expresion: value\n`, "unknown field", 2],
-  ["wrong indentation", `sync:\n  toHost:\n    pods:\n    patches:\n    - path: ${image}\n      expression: value\n`, "supported values", 4],
-  ["a resource in the singular", forResource("pod"), "supported values", 3],
+  ["wrong indentation", `sync:\n  toHost:\n    pods:\n    patches:\n    - path: ${image}\n      expression: value\n`, "There are no patches below sync.toHost", 1],
+  ["a resource in the singular", forResource("pod"), "supported values", 4],
   ["the form of an earlier version", `- op: replace\n  path: ${image}\n  value: x\n`, "unknown field", 1],
   ["an unknown method", patch(image, 'value.replaceEverything("a", "b")'), "Object has no member 'replaceEverything'", 2],
   ["context.vcluster without its naming", patch(image, "value + context.vcluster.name"), "use context.tenant", 2],
@@ -169,6 +169,10 @@ export const stories = {
     const { context, page, problems, editor, forward, evaluated, type } = await openStudio();
     await evaluated();
     const found = page.getByRole("list", { name: "Mistakes in: Configuration" });
+    // The object on the host of the example is another kind of object, about which each patch would have a mistake of its own.
+    await focus(editor("Object on the host"));
+    await page.keyboard.press("Control+a");
+    await page.keyboard.press("Delete");
     let last = "";
     const evaluate = async (configuration, object) => {
       if (object !== last) await type("Object in the tenant cluster", object);
@@ -193,7 +197,7 @@ export const stories = {
     }
     // The line leads into the editor, with the keyboard as well.
     await pressWithKeyboard(page, found.getByRole("button").first());
-    assert.ok(await editor("Configuration").evaluate((it) => it.getRootNode().activeElement === it));
+    await editor("Configuration").evaluate(async (it) => { while (it.getRootNode().activeElement !== it) await new Promise(requestAnimationFrame); });
     // From right to left, code is still written from the left.
     await page.evaluate(() => { document.documentElement.dir = "rtl"; });
     for (const code of [editor("Configuration"), forward.locator("pre").first()]) assert.equal(await code.evaluate((one) => getComputedStyle(one).direction), "ltr");
