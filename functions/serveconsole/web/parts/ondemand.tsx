@@ -19,9 +19,8 @@ export function onDemand<P extends { close: () => void }>(load: () => Promise<Co
   };
   function OnDemand(props: P) {
     const state = useSignal<"loading" | "loaded" | "failed">(loaded ? "loaded" : "loading");
-    useEffect(() => {
-      if (!loaded) begin().then(() => { state.value = "loaded"; }, () => { state.value = "failed"; });
-    }, []);
+    // A script that was asked for earlier may have come between the first drawing and this effect.
+    useEffect(() => { begin().then(() => { state.value = "loaded"; }, () => { state.value = "failed"; }); }, []);
     if (state.value === "loading") return <p class="hidden" role="status">{text("state.loading")}</p>;
     if (state.value === "loaded" && loaded) {
       const Component = loaded;
