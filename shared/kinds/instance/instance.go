@@ -304,7 +304,9 @@ func (r *rules) noteSigner(instance *model.VirtualClusterInstance) {
 		status, reason, message = metav1.ConditionTrue, "CA", "a client certificate authority signs"
 		if signer.CA != nil {
 			if ca, wrong, _ := parseCA(signer, r.now); wrong == nil {
-				instance.Status.SignerNotAfter = &metav1.Time{Time: ca.Certificate.NotAfter.UTC()}
+				end := ca.Certificate.NotAfter.UTC()
+				instance.Status.SignerNotAfter = &metav1.Time{Time: end}
+				message = "the client certificate authority signs until " + end.Format(time.RFC3339)
 			}
 		}
 	case model.InstanceSignerTypeKubeconfig:
