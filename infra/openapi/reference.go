@@ -19,6 +19,7 @@ import (
 
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/model"
 )
 
 // referencePage is the document for readers with the content of the API's documents for programs.
@@ -91,13 +92,11 @@ func reference(root string, v3 []byte, functions []*frame.Function) ([]byte, err
 	return []byte(page.String()), nil
 }
 
-// storedOnly are the blocks of the configuration that the platform stores for other components.
-var storedOnly = []string{"apps", "cloud", "imageBuilder", "oidc", "platformDB", "secretsStore"}
-
-// describedSchemas returns the objects that have a section: those of the platform that something other than these blocks leads to.
+// describedSchemas returns the platform's objects that have a section. An object that only stored blocks of the configuration lead to has none.
 func describedSchemas(schemas map[string]*spec.Schema) map[string]bool {
+	storedBlocks := model.StoredBlocks()
 	isStored := func(name, field string) bool {
-		return strings.HasSuffix(name, ".ConfigStatus") && slices.Contains(storedOnly, field)
+		return strings.HasSuffix(name, ".ConfigStatus") && slices.Contains(storedBlocks, field)
 	}
 	below := map[string]bool{}
 	var collect func(name string, into map[string]bool)

@@ -1,6 +1,9 @@
 package model
 
 import (
+	"reflect"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/model/secret"
@@ -47,10 +50,10 @@ type ConfigStatus struct {
 	// OIDC has no effect: the platform is not an OIDC server for other programs.
 	// Deprecated: kept for old configurations. Source: Spec 2.7, 9.
 	// +optional
-	OIDC *ConfigOIDCServer `json:"oidc,omitempty"`
+	OIDC *ConfigOIDCServer `json:"oidc,omitempty" storedOnly:"true"`
 	// Apps configures the apps that the platform offers. Source: Spec 2.7.
 	// +optional
-	Apps *ConfigApps `json:"apps,omitempty"`
+	Apps *ConfigApps `json:"apps,omitempty" storedOnly:"true"`
 	// Audit configures which incoming requests are recorded, and where. Source: Spec 2.7, 6.
 	// +optional
 	Audit *ConfigAudit `json:"audit,omitempty"`
@@ -71,7 +74,7 @@ type ConfigStatus struct {
 	UISettings *ConfigUISettings `json:"uiSettings,omitempty"`
 	// SecretsStore configures the external secrets store. Source: Spec 2.7.
 	// +optional
-	SecretsStore *ConfigSecretsStore `json:"secretsStore,omitempty"`
+	SecretsStore *ConfigSecretsStore `json:"secretsStore,omitempty" storedOnly:"true"`
 	// DisableConfigEndpoint prevents changes to the configuration through the UI and the config endpoint.
 	// Defaults to false. Source: Spec 2.7.
 	// +optional
@@ -82,13 +85,13 @@ type ConfigStatus struct {
 	AuthenticateVersionEndpoint bool `json:"authenticateVersionEndpoint,omitempty"`
 	// Cloud configures the hosted platform. Source: Spec 2.7.
 	// +optional
-	Cloud *ConfigCloud `json:"cloud,omitempty"`
+	Cloud *ConfigCloud `json:"cloud,omitempty" storedOnly:"true"`
 	// PlatformDB configures the platform's own database. Source: Spec 2.7.
 	// +optional
-	PlatformDB *ConfigPlatformDB `json:"platformDB,omitempty"`
+	PlatformDB *ConfigPlatformDB `json:"platformDB,omitempty" storedOnly:"true"`
 	// ImageBuilder configures the building of images from devcontainer definitions. Source: Spec 2.7.
 	// +optional
-	ImageBuilder *ConfigImageBuilder `json:"imageBuilder,omitempty"`
+	ImageBuilder *ConfigImageBuilder `json:"imageBuilder,omitempty" storedOnly:"true"`
 	// Conditions report the state of the configuration. Loaded is False while a newer version is refused and the
 	// previous one stays in effect. Resolved is False while the values of secrets or placeholders are missing.
 	// Only the platform writes conditions; they are ignored in requests. Source: ADR-0015.
@@ -96,6 +99,19 @@ type ConfigStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// StoredBlocks returns the names of the blocks of ConfigStatus that the platform only stores, for other components. Their fields have the tag
+// storedOnly.
+func StoredBlocks() []string {
+	var names []string
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[ConfigStatus]()) {
+		if field.Tag.Get("storedOnly") == "true" {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // ConfigApps configures the apps that the platform offers. Source: Spec 2.7.

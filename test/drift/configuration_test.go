@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"management.platform.sh/shared/model"
 )
 
 // schema has the members of an OpenAPI schema that the reference of the configuration is made from.
@@ -131,10 +133,8 @@ func withoutName(fields map[string]bool) map[string]bool {
 	return short
 }
 
-// storedBlocks are the blocks of the configuration that are only stored. The reference leaves out what is below them.
-var storedBlocks = []string{"apps", "cloud", "imageBuilder", "oidc", "platformDB", "secretsStore"}
-
-// The reference has exactly the fields of the configuration, in the words of the model, and the page of the configuration sends readers there.
+// The reference has exactly the fields of the configuration, in the words of the model, except those below blocks that are only stored. The page
+// of the configuration sends readers there.
 func TestConfigurationIsTheModel(t *testing.T) {
 	t.Parallel()
 	all := files(t)
@@ -145,6 +145,7 @@ func TestConfigurationIsTheModel(t *testing.T) {
 	if !strings.Contains(all["docs/configuration.md"], "(reference.md#configstatus)") {
 		t.Error("docs/configuration.md does not name the reference of the fields")
 	}
+	storedBlocks := model.StoredBlocks()
 	maps.DeleteFunc(fields, func(field string, _ bool) bool {
 		path, _, _ := strings.Cut(field, ":")
 		block, _, below := strings.Cut(path, ".")
