@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 
+	"management.platform.sh/shared/kinds/instance"
 	"management.platform.sh/shared/model"
 )
 
@@ -38,6 +39,8 @@ const (
 	description = "functions/discoverapi/openapi/v3/management.json"
 	// connectors are the names of the blocks of a configuration's auth that are connectors.
 	connectors = sources + "/connectors.json"
+	// periods are the periods of the API that the console shows, in days.
+	periods = sources + "/periods.json"
 )
 
 // licences are the licences of packages that the console may ship.
@@ -61,6 +64,9 @@ func run() error {
 		return err
 	}
 	if err := writeConnectors(); err != nil {
+		return err
+	}
+	if err := writeJSON(periods, map[string]int{"signerEnding": int(instance.SignerEndingPeriod.Hours() / 24)}); err != nil {
 		return err
 	}
 	if err := command(sources, "node_modules/.bin/tsc"); err != nil {

@@ -41,14 +41,15 @@ func cells(instance *model.VirtualClusterInstance, now time.Time) []any {
 	}
 }
 
-// signerPeriod is how long before its end the table says when a signer ends: its successor takes time to make.
-const signerPeriod = 30 * 24 * time.Hour
+// SignerEndingPeriod is how long before its end the table and the console say when a signer ends: its successor takes time to make. It is
+// whole days.
+const SignerEndingPeriod = 30 * 24 * time.Hour
 
 // signerText returns the type of the signer and, in the last days of its certificate authority, when it ends.
 func signerText(instance *model.VirtualClusterInstance, now time.Time) string {
 	text, end := signerType(instance), instance.Status.SignerNotAfter
 	switch {
-	case end == nil || end.Sub(now) > signerPeriod:
+	case end == nil || end.Sub(now) > SignerEndingPeriod:
 		return text
 	case !now.Before(end.Time):
 		return text + ", expired"

@@ -10,6 +10,7 @@ import { useWrite } from "../parts/write";
 import { ExpirationDialog } from "../keys/details";
 import { keysPath } from "./keys";
 import { may, isPermitted, rightsProblem, usePermittedEach } from "../rights";
+import periods from "../periods.json";
 import { loadTexts, text, type Text } from "../texts";
 import { formatDistance, formatDateTime, currentTime } from "../times";
 import { kubeconfigRequest, listsClusters, reachesClusters, readFirstClusters, type Cluster } from "../kinds/virtualcluster";
@@ -19,8 +20,6 @@ import { KubeconfigDialog } from "../clusters/kubeconfig";
 
 const day = 86_400_000;
 const week = 7 * day;
-/** How long before its end a signer is a task: its successor takes longer to make than a key. */
-const signerPeriod = 30 * day;
 const unusedPeriod = 90 * day;
 /** How many rows a section lists, and how many objects it reads. */
 const rowLimit = 5;
@@ -96,13 +95,14 @@ async function readOverview(): Promise<Overview> {
 }
 
 /** A card with lines. Without a line it says none; without such a text it is absent. */
-function Section({ title, link, show = "action.showAll", none, children }: { title: Text; link?: string; show?: Text; none?: Text; children: ComponentChildren[] }) {
+function Section({ title, values, link, show = "action.showAll", none, children }: { title: Text; values?: Record<string, number>; link?: string; show?: Text; none?: Text; children: ComponentChildren[] }) {
   if (children.length === 0 && !none) return null;
+  const heading = text(title, values);
   return (
     <section class="card">
-      <h2>{text(title)}</h2>
+      <h2>{heading}</h2>
       {children.length === 0 ? <p class="quiet">{none && text(none)}</p> : <ul class="rows">{children}</ul>}
-      {link && <p><a href={link}>{text(show)}<span class="hidden">: {text(title)}</span></a></p>}
+      {link && <p><a href={link}>{text(show)}<span class="hidden">: {heading}</span></a></p>}
     </section>
   );
 }
@@ -183,7 +183,7 @@ export function Home() {
   const unusedKeys = allKeys.filter((key) => !key.spec.disabled && !hasExpired(key) && instant - Date.parse(key.status?.lastActivity ?? key.metadata.creationTimestamp) > unusedPeriod);
   const failedConditions = (config?.status.conditions ?? []).filter(({ type, status }) => status === "False" || (type === "Confirmed" && status !== "True"));
   const latestRevision = history?.[0];
-  const endingSigners = signers.filter(({ end }) => Date.parse(end) - instant < signerPeriod).sort((a, b) => Date.parse(a.end) - Date.parse(b.end));
+  const endingSigners = signers.filter(({ end }) => Date.parse(end) - instant < periods.signerEnding * day).sort((a, b) => Date.parse(a.end) - Date.parse(b.end));
   const clusterLink = ({ metadata: { namespace, name } }: Cluster) => listsClusters() ? `${home}/clusters?${new URLSearchParams({ name: `${namespace}/${name}` })}` : undefined;
   const shown: [Task, Key[]][] = [["extend", expiringKeys], ["delete", refusedKeys], ["disable", unusedKeys]];
   const isPermittedFor = usePermittedEach(shown.flatMap(([task, keys]) => keys.slice(0, rowLimit).map(({ metadata: { name, uid, resourceVersion = "" } }) => (
@@ -218,7 +218,7 @@ export function Home() {
       {overview.value && Endings && <Endings keys={allKeys.filter((key) => !isShortLived(key))} signers={signers} />}
       {overview.value && (
         <div class="parts">
-          <Section title="home.endingSigners">
+          <Section title="home.endingSigners" values={{ days: periods.signerEnding }}>
             {endingSigners.slice(0, rowLimit).map(({ cluster, end }) => (
               <li>
                 <a href={clusterLink(cluster)}>{cluster.metadata.namespace}/{cluster.metadata.name}</a>
