@@ -150,6 +150,18 @@ export function list<T>(path: string, query: Record<string, string> = {}, signal
   return ask<Table<T>>(`${path}?${new URLSearchParams({ includeObject: "Object", ...query })}`, { accept: tables, signal });
 }
 
+/**
+ * Reads the pages of a list one after the other, as long as the caller takes them, and at most a number of them. Position is the metadata.continue of the page
+ * before the first one; empty: the list is read from its beginning.
+ */
+export async function* listPages<T>(path: string, query: Record<string, string>, { signal, position = "", most = Infinity }: { signal?: AbortSignal; position?: string; most?: number } = {}) {
+  for (let read = 0; read < most && (read === 0 || position !== ""); read++) {
+    const table = await list<T>(path, position === "" ? query : { ...query, continue: position }, signal);
+    position = table.metadata?.continue ?? "";
+    yield table;
+  }
+}
+
 /** Reads the events of a watch until the watch ends, and passes each on as it arrives. OnOpen runs when the API has accepted the watch. */
 export async function watch<T>(path: string, resourceVersion: string, signal: AbortSignal, onOpen: () => void, onEvent: (event: Event<T>) => void): Promise<void> {
   const query = new URLSearchParams({

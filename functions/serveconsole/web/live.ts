@@ -1,5 +1,5 @@
 import { batch, computed, signal } from "@preact/signals";
-import { list, session, watch, Refusal, type Column, type Meta, type Row, type Table } from "./api";
+import { list, listPages, session, watch, Refusal, type Column, type Meta, type Row, type Table } from "./api";
 
 /** How a list is kept up to date. "still": it is read on demand. "failed": the last request failed, and another one follows. */
 export type Mode = "connecting" | "stream" | "poll" | "paused" | "failed" | "still";
@@ -49,23 +49,21 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
   async function read(signal: AbortSignal) {
     const next = new Map<string, Row<T>>();
     const size = rows.value.size;
-    let table = await list<T>(path, { limit: String(pageSize) }, signal);
-    const version = table.metadata?.resourceVersion ?? "";
-    const newColumns = table.columnDefinitions;
-    for (;;) {
+    const pages: Table<T>[] = [];
+    for await (const table of listPages<T>(path, { limit: String(pageSize) }, { signal })) {
+      pages.push(table);
       for (const row of table.rows ?? []) next.set(row.object.metadata.uid, row);
-      const position = table.metadata?.continue;
-      if (!position || next.size >= size) break;
-      table = await list<T>(path, { limit: String(pageSize), continue: position }, signal);
+      if (next.size >= size) break;
     }
+    const first = pages[0]!;
     batch(() => {
-      if (newColumns) columns.value = newColumns;
+      columns.value = first.columnDefinitions ?? columns.value;
       rows.value = next;
-      setPosition(table);
+      setPosition(pages.at(-1)!);
       problem.value = null;
       loaded.value = true;
     });
-    listVersion = version;
+    listVersion = first.metadata?.resourceVersion ?? "";
   }
 
   /** Keeps what a page says of the pages that follow it. */

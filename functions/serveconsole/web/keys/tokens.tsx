@@ -1,6 +1,6 @@
 import { batch, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { asRefusal, Chip, formatDateTime, formatDistance, group, home, type Key, list, type Meta, Problem, type Refusal, ScopeText, Skeleton, text } from "../shared";
+import { asRefusal, Chip, formatDateTime, formatDistance, group, home, type Key, listPages, type Meta, Problem, type Refusal, ScopeText, Skeleton, text } from "../shared";
 
 /** How many tokens a request asks for, and after how many requests the tab waits for a click. The API may answer with fewer: it looks for the tokens of a key among all of them. */
 const pageSize = 200;
@@ -47,10 +47,8 @@ export function KeyTokens({ accessKey: { metadata: { name, uid }, spec } }: { ac
     try {
       const lines = [...(last?.lines ?? [])];
       let position = last?.position ?? "";
-      for (let requests = 0; requests < requestLimit && (requests === 0 || position !== ""); requests++) {
-        const { rows = [], columnDefinitions = [], metadata } = await list<Token>(
-          `${group}/directclusterendpointtokens`, { fieldSelector: `status.createdBy.uid=${uid}`, limit: String(pageSize), ...(position && { continue: position }) }, signal,
-        );
+      const query = { fieldSelector: `status.createdBy.uid=${uid}`, limit: String(pageSize) };
+      for await (const { rows = [], columnDefinitions = [], metadata } of listPages<Token>(`${group}/directclusterendpointtokens`, query, { signal, position, most: requestLimit })) {
         const scope = columnDefinitions.findIndex((column) => column.name === "Scope");
         lines.push(...rows.map(({ object, cells }) => ({ token: object, scope: String(cells[scope] ?? "") })));
         position = metadata?.continue ?? "";

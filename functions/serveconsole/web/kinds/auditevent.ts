@@ -1,4 +1,4 @@
-import { group, list, type Meta, text, type Text } from "../shared";
+import { group, listPages, type Meta, text, type Text } from "../shared";
 
 /** An event of the audit. Its status has the fields of audit.k8s.io/v1. */
 export interface AuditEvent {
@@ -14,25 +14,25 @@ export interface AuditEvent {
 /** The path of the events in the API. */
 export const eventsPath = `${group}/auditevents`;
 
-/** How many pages without an event are read in a row. */
-const maxEmptyPages = 5;
+/** How many pages are read for one that has events. */
+const maxPages = 5;
 
 /** Escapes a value for a field selector. */
 export const escapeSelectorValue = (value: string) => value.replace(/[\\,=]/g, "\\$&");
 
 /**
- * Reads the next events that a field selector selects, the newest first. Position is where an earlier answer ended; empty: at the newest event. The answer
- * has no event if none is on several pages of the audit. Its position is empty if there are no more pages.
+ * Reads the next events that a field selector selects, the newest first, until a number of pages had events. Position is where an earlier answer ended; empty:
+ * at the newest event. The answer has no event if none is on several pages of the audit. Its position is empty if there are no more pages.
  */
-export async function readEvents(fieldSelector: string, limit: number, position: string, signal?: AbortSignal): Promise<{ events: AuditEvent[]; position: string }> {
-  for (let pages = 1; ; pages++) {
-    const table = await list<AuditEvent>(
-      eventsPath, { limit: String(limit), ...(fieldSelector && { fieldSelector }), ...(position && { continue: position }) }, signal,
-    );
-    const events = (table.rows ?? []).map((row) => row.object);
-    position = table.metadata?.continue ?? "";
-    if (events.length > 0 || position === "" || pages === maxEmptyPages) return { events, position };
+export async function readEvents(fieldSelector: string, limit: number, position: string, signal?: AbortSignal, pages = 1): Promise<{ events: AuditEvent[]; position: string }> {
+  const events: AuditEvent[] = [];
+  const query = { limit: String(limit), ...(fieldSelector && { fieldSelector }) };
+  for await (const { rows = [], metadata } of listPages<AuditEvent>(eventsPath, query, { signal, position, most: pages * maxPages })) {
+    events.push(...rows.map((row) => row.object));
+    position = metadata?.continue ?? "";
+    if (rows.length > 0 && --pages === 0) break;
   }
+  return { events, position };
 }
 
 /** Reports whether the request of an event was refused or failed. */

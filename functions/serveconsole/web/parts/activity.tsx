@@ -10,9 +10,9 @@ import { countInBars } from "./timebars";
 const day = 86_400_000;
 /** How many days are shown. */
 const days = 30;
-/** How many events a request asks for, and after how many requests the page waits for a click. Each request is itself an event. */
+/** How many events a request asks for, and after how many pages with events the part waits for a click. Each request is itself an event. */
 const pageSize = 500;
-const requestLimit = 4;
+const pageLimit = 4;
 /** How many events are listed. */
 const listed = 10;
 
@@ -42,15 +42,9 @@ export function Activity({ selector, link }: { selector: string; link: string })
       ready.value = true;
       if (!may("list", "auditevents")) return;
       if (!last) since.current = Date.now() - days * day;
-      const events = [...(last?.events ?? [])];
-      let position = last?.position ?? "";
-      for (let requests = 0; requests < requestLimit && (requests === 0 || position !== ""); requests++) {
-        const page = await readEvents([selector, `after=${new Date(since.current).toISOString()}`].filter(Boolean).join(","), pageSize, position, signal);
-        events.push(...page.events);
-        position = page.position;
-      }
+      const { events, position } = await readEvents([selector, `after=${new Date(since.current).toISOString()}`].filter(Boolean).join(","), pageSize, last?.position ?? "", signal, pageLimit);
       batch(() => {
-        reading.value = { events, position };
+        reading.value = { events: [...(last?.events ?? []), ...events], position };
         problem.value = null;
       });
     } catch (failure) {

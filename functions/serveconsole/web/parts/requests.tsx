@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { eventsPath } from "../kinds/auditevent";
-import { asRefusal, formatDateTime, home, list, type Meta, Problem, type Refusal, text } from "../shared";
+import { asRefusal, formatDateTime, home, listPages, type Meta, Problem, type Refusal, text } from "../shared";
 import { Bars } from "./bars";
 import { countInBars, stepOf } from "./timebars";
 
@@ -30,10 +30,8 @@ async function readOutcomes(signal: AbortSignal): Promise<Reading> {
   const since = Date.now() - days * day;
   const requests: Made[] = [];
   let position = "";
-  for (let pages = 0; pages < requestLimit && (pages === 0 || position !== ""); pages++) {
-    const { rows = [], columnDefinitions = [], metadata } = await list<{ metadata: Meta }>(eventsPath, {
-      includeObject: "Metadata", limit: String(pageSize), fieldSelector: `after=${new Date(since).toISOString()}`, ...(position && { continue: position }),
-    }, signal);
+  const query = { includeObject: "Metadata", limit: String(pageSize), fieldSelector: `after=${new Date(since).toISOString()}` };
+  for await (const { rows = [], columnDefinitions = [], metadata } of listPages<{ metadata: Meta }>(eventsPath, query, { signal, most: requestLimit })) {
     const code = columnDefinitions.findIndex(({ name }) => name === "Code");
     requests.push(...rows.map(({ object, cells }) => ({ instant: Date.parse(object.metadata.creationTimestamp), isUpper: Number(cells[code]) >= 400 })));
     position = metadata?.continue ?? "";

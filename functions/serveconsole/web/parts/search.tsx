@@ -3,7 +3,7 @@ import { useEffect, useId, useMemo, useRef } from "preact/hooks";
 import labels from "../pages.json";
 import { Icon, type IconName } from "./icons";
 import {
-  asRefusal, clustersPath, Dialog, Fact, group, home, idOf, list, may, messageOf, type Meta, OwnerText, projectNamespaces, type Refusal, text, type Text, withoutStyles,
+  asRefusal, clustersPath, Dialog, Fact, group, home, idOf, listPages, may, messageOf, type Meta, OwnerText, projectNamespaces, type Refusal, text, type Text, withoutStyles,
 } from "../shared";
 
 /** The name of a page: the end of its path. */
@@ -56,13 +56,9 @@ async function readList(page: PageName, resource: string, signal: AbortSignal, r
   let entries: Entry[] = [];
   try {
     for (const [i, path] of paths.entries()) {
-      let position = "";
-      let names: string[] = [];
-      do {
-        const table = await list<{ metadata: Meta }>(path, { includeObject: "Metadata", limit: String(pageSize), ...(position ? { continue: position } : {}) }, signal);
-        names = table.columnDefinitions?.map((column) => column.name) ?? names;
-        position = table.metadata?.continue ?? "";
-        entries = entries.concat((table.rows ?? []).map(({ cells, object }) => {
+      for await (const { rows = [], columnDefinitions = [], metadata } of listPages<{ metadata: Meta }>(path, { includeObject: "Metadata", limit: String(pageSize) }, { signal })) {
+        const names = columnDefinitions.map((column) => column.name);
+        entries = entries.concat(rows.map(({ cells, object }) => {
           const cellOf = (column: string) => {
             const cell = cells[names.indexOf(column)];
             return cell === undefined || cell === null || cell === "<none>" ? "" : String(cell);
@@ -72,8 +68,8 @@ async function readList(page: PageName, resource: string, signal: AbortSignal, r
           const owner = cellOf("Owner");
           return { name, second, owner, searchText: `${name} ${second} ${owner}`.toLowerCase(), href: addressOf(page, { name }) };
         }));
-        report({ entries, total: entries.length + (position ? table.metadata?.remainingItemCount ?? 0 : 0), done: position === "" && i === paths.length - 1 });
-      } while (position);
+        report({ entries, total: entries.length + (metadata?.remainingItemCount ?? 0), done: !metadata?.continue && i === paths.length - 1 });
+      }
     }
   } catch (failure) {
     if (!signal.aborted) report({ entries, total: entries.length, done: true, problem: asRefusal(failure) });
