@@ -122,7 +122,7 @@ func (c *Login) Run(ctx context.Context) error {
 	case c.Password && c.Username == "":
 		err = errors.New("--password-stdin: name the user with --username")
 	case c.Refresh && (c.KeyStdin || c.CI):
-		err = errors.New("--refresh: the access key of a job, or one that you have, is not that of a sign-in")
+		err = errors.New("--refresh: the access key of a job, or one that you have, comes without a refresh token")
 	case c.KeyStdin:
 		credentials, err = c.loginWithAccessKey(ctx, client, server)
 	case c.CI:

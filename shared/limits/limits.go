@@ -42,8 +42,8 @@ const Subjects = 1000
 
 // Bounds of the body of a request, before it is decoded.
 const (
-	// BodyBytes is the maximum size of a body, in bytes. It is also that of YAML with its aliases resolved, and of an
-	// object that a patch makes.
+	// BodyBytes is the maximum size of a body, in bytes. It also bounds YAML with its aliases
+	// resolved, and an object that a patch makes.
 	BodyBytes = 3 << 20
 	// FormBytes is the maximum size of a form, in bytes.
 	FormBytes = 64 << 10
@@ -329,7 +329,7 @@ var List = []Limit{
 		"422", "",
 	},
 	{
-		"managers", "entries of the managed fields of an object; those of managers that update are folded into 10, as in Kubernetes", "100 entries", "shared/api/resource",
+		"managers", "entries of the managed fields of an object; entries of managers that update are folded into 10, as in Kubernetes", "100 entries", "shared/api/resource",
 		"422", "",
 	},
 	{
@@ -554,7 +554,7 @@ var List = []Limit{
 		"waits, then 429", "PLATFORM_PATCH_WORKERS",
 	},
 	{
-		"kubeconfigs", "kubeconfigs that a process renders at a time: half of the requests, and half of those of one caller", "64 kubeconfigs, 16 of one caller", "shared/api/fairness",
+		"kubeconfigs", "kubeconfigs that a process renders at a time, in all and for one caller: half as many as requests", "64 kubeconfigs, 16 of one caller", "shared/api/fairness",
 		"waits, then 429", "PLATFORM_MAX_REQUESTS",
 	},
 	{

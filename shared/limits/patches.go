@@ -8,7 +8,7 @@ const (
 	ExpressionBytes = 16 << 10
 	// ExpressionDepth is the maximum number of brackets and of operations in an expression that contain each other.
 	ExpressionDepth = 250
-	// ExpressionsBytes is the maximum length of all expressions of a request together, in bytes. It is also that of a
+	// ExpressionsBytes is the maximum length of all expressions of a request together, in bytes. It also bounds a
 	// configuration, which may have the patches of many resources.
 	ExpressionsBytes = 256 << 10
 	// PatternSteps is the maximum number of steps of the regular expressions of an expression. A repetition repeats the

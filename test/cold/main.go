@@ -84,7 +84,7 @@ func main() {
 // program is one that is measured.
 type program struct {
 	name, file string
-	// starting is the event of its first answer, event that of the others.
+	// starting is the event of its first answer, event is the event of the other answers.
 	starting, event string
 	size            int64
 	first, later    []time.Duration

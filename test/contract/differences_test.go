@@ -77,7 +77,7 @@ var knownDifferences = []knownDifference{
 		where:  `create/.*`, body: `.*"finalizers":\["hold"\].*`, part: "warnings", ours: "1", theirs: "0",
 	},
 	{
-		about:  "The row of a new access key, in a response as a Table, has the whole object. That of a kube-apiserver has its metadata.",
+		about:  "The row of a new access key, in a response as a Table, has the whole object. The row of a kube-apiserver has the object's metadata.",
 		reason: "ADR-0004: this response is the only one that has the bearer token.",
 		where:  `get forms/.* POST .*`, part: `\.rows\[0\]\.object\..*`,
 	},

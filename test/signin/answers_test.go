@@ -408,7 +408,8 @@ type faultResult struct {
 // outcomes are two cells of a row: what a sign-in leads to, and what follows when the provider is asked again.
 type outcomes struct{ first, later string }
 
-// outcomes describes the result, without a reason of the later one that is that of the sign-in. NAME stands for the claim that the fault is about.
+// outcomes describes the result. It leaves out the reason of the later outcome if the sign-in has the same reason. NAME stands for the claim that the
+// fault is about.
 func (r faultResult) outcomes() outcomes {
 	named := func(result answered) answered {
 		words := strings.Split(result.detail, " ")
@@ -697,7 +698,7 @@ When the provider is asked again:
 | ` + "`asked later`" + ` | the platform asks again; the keys of the sign-in work for 24 hours after the last answer |
 | ` + "`ended`" + ` | all credentials of the person have ended |
 
-The log of ` + "`revalidatelogins`" + ` has the reason of the last two. Where the tables give none, it is that of the sign-in.
+The log of ` + "`revalidatelogins`" + ` has the reason of the last two. Where the tables give none, it is the reason of the sign-in.
 
 ` + "`not asked`" + ` means that the platform does not need the answer then. A name with ` + "`[]`" + ` is a field of each element of a list, and NAME is the
 claim that the row names. Where ` + "`from`" + ` is empty, the row holds for each provider that gives the answer.

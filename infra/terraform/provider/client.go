@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// basePath is the path of the API below a host, and groupPath that of the resources below it.
+	// basePath is the path of the API below a host, and groupPath the path of the resources below it.
 	basePath  = "/kubernetes/management"
 	groupPath = "/apis/" + apiVersion + "/"
 	// apiVersion is the version of all objects. Source: Spec 2.1, 9.

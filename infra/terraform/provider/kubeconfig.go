@@ -41,7 +41,7 @@ func (*kubeconfig) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ep
 	resp.Schema = schema.Schema{
 		Description: "A kubeconfig for a virtual cluster. Its token is revoked when Terraform no longer needs it. The results have the names of the arguments of the provider kubernetes.",
 		Attributes: map[string]schema.Attribute{
-			"namespace":              schema.StringAttribute{Required: true, Description: "Namespace of the virtual cluster: that of its project, such as p-shop."},
+			"namespace":              schema.StringAttribute{Required: true, Description: "Namespace of the virtual cluster, which is the namespace of its project, such as p-shop."},
 			"name":                   schema.StringAttribute{Required: true, Description: "Name of the virtual cluster."},
 			"certificate_ttl":        lifetimeAttribute("Lifetime of the token or the certificate"),
 			"server":                 textAttribute("HTTPS URL of the virtual cluster, in place of its ingress endpoint."),

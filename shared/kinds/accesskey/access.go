@@ -15,7 +15,7 @@ import (
 func (r *rules) Permits(caller identity.Caller, verb, _ string, key *model.OwnedAccessKey) auth.Decision {
 	if excess := exceedsScope(caller, key); len(excess) > 0 && slices.Contains([]string{"update", "patch"}, verb) {
 		return auth.Decision{Causes: excess, Reason: "spec.scope of the key is wider than the scope of your credential; " +
-			"a credential without a scope, or with one that covers that of the key, permits it"}
+			"a credential without a scope, or with one that covers the scope of the key, permits it"}
 	}
 	return auth.Owned(caller, OwnerOf(&key.Spec).String())
 }

@@ -75,7 +75,7 @@ func (d *Starter) ParseRequest(ctx context.Context, address string, query url.Va
 	case !oauth.IsLoopbackRedirect(params[2]) && params[2] != address+oauth.ConsolePath:
 		return logins.AuthRequest{}, refusal.BadRequest("redirect_uri must be an address on this computer, such as http://127.0.0.1:4711/callback")
 	case params[4] != "S256" || !oauth.IsUnreserved(params[3], 43, 43):
-		return logins.AuthRequest{}, refusal.BadRequest("code_challenge must be that of the method S256")
+		return logins.AuthRequest{}, refusal.BadRequest("code_challenge must be made with the method S256")
 	case !oauth.IsUnreserved(params[5], 8, 128):
 		return logins.AuthRequest{}, refusal.BadRequest("state must have 8 to 128 letters, digits and - . _ ~")
 	}

@@ -117,7 +117,7 @@ func (f *Flow) Authorize(ctx context.Context, form url.Values, basic *url.Userin
 	case err != nil:
 		return authorization, oauth.NewError("invalid_request", "a parameter is given more than once")
 	case params[1] != "S256" || !oauth.IsUnreserved(params[0], 43, 43):
-		return authorization, oauth.NewError("invalid_request", "code_challenge must be that of the method S256")
+		return authorization, oauth.NewError("invalid_request", "code_challenge must be made with the method S256")
 	case params[2] != "" && !oauth.IsUnreserved(params[2], 1, maxHostname):
 		return authorization, oauth.NewError("invalid_request", "hostname must have at most 64 letters, digits and - . _ ~")
 	}

@@ -127,7 +127,7 @@ func (p *Login) IssueCode(ctx context.Context, form url.Values, network string) 
 	case params[0] != oauth.ClientID:
 		return "", refusal.BadRequest("client_id must be " + oauth.ClientID)
 	case params[2] != "S256" || !oauth.IsUnreserved(params[1], 43, 43):
-		return "", refusal.BadRequest("code_challenge must be that of the method S256")
+		return "", refusal.BadRequest("code_challenge must be made with the method S256")
 	}
 	login, err := p.authenticate(ctx, form, network)
 	if err != nil {

@@ -35,7 +35,7 @@ func ParseCA(certificate, key []byte, duration time.Duration, now func() time.Ti
 	case err != nil:
 		wrongCertificate = err
 	case len(list) > 1:
-		wrongCertificate = errors.New("holds more than one certificate; only that of the authority may be there")
+		wrongCertificate = errors.New("holds more than one certificate; only the certificate of the authority may be there")
 	default:
 		ca.Certificate = list[0]
 		wrongCertificate = ca.Usable()
