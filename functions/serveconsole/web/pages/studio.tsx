@@ -4,8 +4,9 @@ import { useEffect, useMemo } from "preact/hooks";
 import examples from "../examples.json";
 import { useUnsaved } from "../parts/unsaved";
 import { Command, download, text } from "../shared";
-import { toYaml, type Finding } from "../studio/documents";
+import { rangeOf, toYaml, type Finding } from "../studio/documents";
 import { Editor, type Replacement } from "../studio/editor";
+import { stepsToPatch } from "../studio/evaluate";
 import { names } from "../studio/language";
 import { patchLanguage } from "../studio/patchlanguage";
 import { DirectionResult } from "../studio/report";
@@ -81,8 +82,12 @@ export function Studio() {
     return {
       configuration: computed(() => {
         const { configuration } = texts.value;
-        const missingPatches: Finding[] = configuration.value !== undefined && configuration.value !== null && !Array.isArray(configuration.value) && !list.value
-          ? [{ from: 0, to: 0, severity: "error", message: text("studio.noPatches") }] : [];
+        const missingPatches: Finding[] = [];
+        if (configuration.value !== undefined && configuration.value !== null && !Array.isArray(configuration.value) && !list.value) {
+          const steps = stepsToPatch(configuration.value);
+          const { from, to } = steps ? rangeOf(configuration, steps) : { from: 0, to: 0 };
+          missingPatches.push({ from, to, severity: "error", message: text(steps ? "studio.patchOutside" : "studio.noPatches") });
+        }
         return uniqueFindings([...configuration.findings, ...missingPatches, ...forward.findings.value.configuration, ...backward.findings.value.configuration]);
       }),
       tenant: computed(() => uniqueFindings([...texts.value.tenant.findings, ...forward.findings.value.object])),

@@ -1,5 +1,6 @@
 import { group, send, type Cause, type Refusal } from "../api";
 import { parseJson, isFields, toJson, rangeIn, rangeOf, stepsOf, type Fields, type Finding, type ParsedText } from "./documents";
+import { expressionFields } from "./language";
 import type { Work } from "./share";
 
 /** The path of evaluations in the API. */
@@ -64,6 +65,22 @@ export function resourcesOf(configuration: unknown): Resource[] {
   const sync = isFields(configuration) ? configuration.sync : undefined;
   if (isFields(sync)) for (const side of ["toHost", "fromHost"]) walk(sync[side], [side]);
   return resources;
+}
+
+const patchFields = ["path", "expression", "reverseExpression", "reference", "labels"];
+
+/** Returns the steps to the first map of a configuration that looks like a patch: its fields are those of a patch, or it is an item of patches. */
+export function stepsToPatch(value: unknown, steps: string[] = []): string[] | null {
+  if (isFields(value)) {
+    const fields = patchFields.filter((field) => field in value);
+    if (fields.length > 1 || fields.some((field) => expressionFields.includes(field)) || (fields.length > 0 && steps.at(-2) === "patches")) return steps;
+  }
+  if (typeof value !== "object" || value === null) return null;
+  for (const [key, child] of Object.entries(value)) {
+    const found = stepsToPatch(child, [...steps, key]);
+    if (found) return found;
+  }
+  return null;
 }
 
 /** Returns the list of patches for the kind of an object, or the first one. */
@@ -146,6 +163,11 @@ export function withoutValue(message: string): string {
   return message.replace(/^(?:Invalid value|Duplicate value|Unsupported value): (?:"(?:[^"\\]|\\.)*"|[^":\s]+)(?:: |$)/s, (match) => (match.endsWith(": ") ? "" : match));
 }
 
+/** Returns a message about a list of patches. It begins with the name of the list if there are lists below toHost and below fromHost. */
+function withListName(resources: Resource[], list: Resource | undefined, message: string): string {
+  return list && new Set(resources.map(({ steps: [, side] }) => side)).size > 1 ? `${list.name}: ${message}` : message;
+}
+
 function addFinding(findings: Findings, configuration: ParsedText, list: Resource | undefined, object: ParsedText, cause: Cause, severity: Finding["severity"]) {
   const steps = stepsOf(cause.field ?? "");
   const message = withoutValue(cause.message ?? "");
@@ -157,9 +179,12 @@ function addFinding(findings: Findings, configuration: ParsedText, list: Resourc
   }
   const [, line, column] = /line (\d+), column (\d+)/.exec(message) ?? [];
   const { from, to } = line && column ? rangeIn(parsed, fieldSteps, Number(line), Number(column)) : rangeOf(parsed, fieldSteps);
+  const resources = parsed === configuration ? resourcesOf(configuration.value) : [];
+  const ownList = resources.find(({ steps }) => steps.every((step, i) => step === fieldSteps[i]));
+  const shownSteps = fieldSteps.slice(ownList ? Math.min(ownList.steps.length, fieldSteps.length - 1) : list && parsed === configuration ? -1 : 0);
   // A mistake in an expression is marked at its line and column. The name of the field says no more.
-  const prefix = fieldSteps.length > 0 && !line ? `${fieldSteps.slice(list && parsed === configuration ? Math.min(list.steps.length, fieldSteps.length - 1) : 0).join(".")}: ` : "";
-  findings[parsed === object ? "object" : "configuration"].push({ from, to, severity, message: prefix + message.replace(/^line \d+, column \d+: /, "") });
+  const prefix = fieldSteps.length > 0 && !line ? `${shownSteps.join(".")}: ` : "";
+  findings[parsed === object ? "object" : "configuration"].push({ from, to, severity, message: withListName(resources, ownList, prefix + message.replace(/^line \d+, column \d+: /, "")) });
 }
 
 /** Returns the causes of a refusal, at their places. */
@@ -172,15 +197,16 @@ export function findingsOf(refusal: Refusal, configuration: ParsedText, list: Re
 /** Returns the failure and the warnings of an evaluation, at their places. */
 export function failuresOf(status: Status, spec: Spec, configuration: ParsedText, list: Resource | undefined, object: ParsedText): Findings {
   const findings: Findings = { configuration: [], object: [], other: [] };
+  const [ownList, listSteps] = spec.patches ? [undefined, []] : [list, list?.steps ?? []];
+  const withName = (message: string) => withListName(resourcesOf(configuration.value), ownList, message);
   if (status.error) {
     const { index, path, message, line, column } = status.error;
-    const steps = [...(spec.patches ? [] : list?.steps ?? []), String(index), expressionField(spec, list, Number(index))];
-    findings.configuration.push({ ...rangeIn(configuration, steps, Number(line ?? 0), Number(column ?? 0)), severity: "error", message: `${path}: ${message}` });
+    const steps = [...listSteps, String(index), expressionField(spec, list, Number(index))];
+    findings.configuration.push({ ...rangeIn(configuration, steps, Number(line ?? 0), Number(column ?? 0)), severity: "error", message: withName(`${path}: ${message}`) });
   }
   for (const { index, reason } of idlePatches(status)) {
-    const steps = [...(spec.patches ? [] : list?.steps ?? []), String(index), "path"];
-    const { from, to } = rangeOf(configuration, steps);
-    findings.configuration.push({ from, to, severity: "warning", message: reason ?? "" });
+    const { from, to } = rangeOf(configuration, [...listSteps, String(index), "path"]);
+    findings.configuration.push({ from, to, severity: "warning", message: withName(reason ?? "") });
   }
   for (const warning of status.warnings ?? []) {
     const [, field, message] = /^(spec\.\S+): (.*)$/s.exec(warning) ?? [];

@@ -2,9 +2,9 @@ import { answerWith, type ReceivedRequest } from "./environment";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Refusal } from "../api";
-import { lineOf, parseText } from "../studio/documents";
+import { lineOf, parseText, rangeOf } from "../studio/documents";
 import {
-  evaluate, failuresOf, findingsOf, idlePatches, resourceFor, resourcesOf, specOf, withFirstPatches, withoutValue, type Direction, type Reference, type Resource, type Spec, type Status,
+  evaluate, failuresOf, findingsOf, idlePatches, resourceFor, resourcesOf, specOf, stepsToPatch, withFirstPatches, withoutValue, type Direction, type Reference, type Resource, type Spec, type Status,
 } from "../studio/evaluate";
 import type { Work } from "../studio/share";
 
@@ -37,6 +37,20 @@ test("the lists of patches in a configuration are found on both sides", () => {
   for (const none of [null, undefined, [], "sync", { sync: null }, { sync: { toHost: { patches: [] } } }, { sync: { elsewhere: { pods: { patches: [] } } } }, { sync: { toHost: { pods: { patches: { patches: [] } } } } }]) {
     assert.deepEqual(resourcesOf(none), []);
   }
+});
+
+test("a patch outside of the lists of patches is found by its fields", () => {
+  const patch = (column: number) => `- path: a\n  expression: b\n`.replace(/^/gm, " ".repeat(column)).trimEnd();
+  for (const [text, line, steps] of [
+    [`sync:\n  toHost:\n    pods:\n    patches:\n${patch(4)}\n`, 5, ["sync", "toHost", "patches", "0"]], [`sync:\n  toHost:\n    pods:\n  patches:\n${patch(2)}\n`, 5, ["sync", "patches", "0"]],
+    [`toHost:\n  pods:\n    patches:\n${patch(4)}\n`, 4, ["toHost", "pods", "patches", "0"]], ["sync:\n  toHost:\n    pods:\n      patches:\n      path: a\n      expression: b\n", 4, ["sync", "toHost", "pods"]],
+    ["path: a\nexpression: b\n", 1, []], ["a: 1\npods:\n  reverseExpression: b\n", 3, ["pods"]], ["pods: {path: a, reference: {kind: Secret}}\n", 1, ["pods"]], ["patches:\n- labels: {}\n", 2, ["patches", "0"]],
+  ] as const) {
+    const parsed = parseText(text);
+    assert.deepEqual([stepsToPatch(parsed.value), resourcesOf(parsed.value)], [steps, []], text);
+    assert.equal(lineOf(text, rangeOf(parsed, [...steps]).from), line, text);
+  }
+  for (const none of [null, "path", [], { sync: {} }, { controlPlane: { labels: { a: "b" }, replicas: 1n } }, { hostPath: { path: "/a" } }, { labels: { a: "b" } }, { patches: "path" }]) assert.equal(stepsToPatch(none), null);
 });
 
 test("the list of patches follows the kind of the object", () => {
@@ -104,16 +118,23 @@ test("a cause of a refusal is at its place in the text that it is about", () => 
   const field = (path: string) => `spec.configuration.sync.toHost.pods.patches${path}`;
   const causes = [
     { field: field("[0].expression"), message: 'Invalid value: "value.x": line 1, column 7: no such field' }, { field: field("[1].path"), message: "wrong" }, { field: field(""), message: "too many" },
+    { field: "spec.configuration.sync.toHost.customResources[things.example.com/v1].patches[0].path", message: "wrong" },
+    { field: "spec.configuration.sync.fromHost.configMaps.patches", message: "too few" }, { field: "spec.configuration.sync.fromHost.events.enabled", message: "wrong" },
     { field: "spec.object.spec.a", message: "no text" }, { field: "spec.object", message: "too large" },
     { field: "spec.direction", message: "unknown" }, { field: "metadata.name", message: "not here" }, { field: "status.object.spec.a", message: "not there" }, { message: "without a field" },
   ];
   const findings = findingsOf(new Refusal(422, "", causes), documents, lists[0], objects);
   assert.deepEqual(findings.configuration.map(describeFinding(configuration)), [
-    ["error", 6, "a", "no such field"], ["error", 7, "spec.b", "1.path: wrong"], ["error", 5, "- path: spec.a", "patches: too many"],
+    ["error", 6, "a", "toHost.pods: no such field"], ["error", 7, "spec.b", "toHost.pods: 1.path: wrong"], ["error", 5, "- path: spec.a", "toHost.pods: patches: too many"],
+    // The list of the field, not the one that is evaluated. Outside of a list, the field alone.
+    ["error", 13, "spec", "toHost.customResources.things.example.com/v1: 0.path: wrong"], ["error", 15, "[]", "fromHost.configMaps: patches: too few"], ["error", 16, "true", "enabled: wrong"],
   ]);
   assert.deepEqual(findings.object.map(describeFinding(object)), [["error", 3, "1", "spec.a: no text"], ["error", 1, "kind: Pod", "too large"]]);
-  assert.deepEqual(findings.other, causes.slice(5));
+  assert.deepEqual(findings.other, causes.slice(8));
   const alone = parseText("- path: a\n  expression: b\n");
+  // In one direction, the line is enough.
+  const oneWay = parseText(configuration.slice(0, configuration.indexOf("  fromHost:")));
+  assert.deepEqual(findingsOf(new Refusal(422, "", causes.slice(1, 4)), oneWay, lists[0], objects).configuration.map(({ message }) => message), ["1.path: wrong", "patches: too many", "0.path: wrong"]);
   assert.deepEqual(findingsOf(new Refusal(422, "", [{ field: "spec.patches[0].expression", message: "wrong" }]), alone, undefined, objects).configuration.map(describeFinding(alone.text)), [["error", 2, "b", "0.expression: wrong"]]);
 });
 
@@ -121,9 +142,9 @@ test("the failure and the warnings of an evaluation are at their places", () => 
   const spec = (direction: Direction, patches?: unknown[]): Spec => ({ direction, namespaceMode: "Single", object: {}, context: {}, patches });
   const error = { index: 1n, path: "spec.b", message: "broken", line: 1n, column: 7n };
   const fail = (direction: Direction, more: Partial<Status> = {}) => failuresOf({ error, ...more }, spec(direction), documents, lists[0], objects);
-  assert.deepEqual(fail("TenantToHost").configuration.map(describeFinding(configuration)), [["error", 8, "v", "spec.b: broken"]]);
-  assert.deepEqual(fail("HostToTenant").configuration.map(describeFinding(configuration)), [["error", 9, "s", "spec.b: broken"]]);
-  assert.deepEqual(fail("HostToTenant", { error: { index: 1n, path: "spec.b", message: "broken" } }).configuration.map(describeFinding(configuration)), [["error", 9, "value.slice(1)", "spec.b: broken"]]);
+  assert.deepEqual(fail("TenantToHost").configuration.map(describeFinding(configuration)), [["error", 8, "v", "toHost.pods: spec.b: broken"]]);
+  assert.deepEqual(fail("HostToTenant").configuration.map(describeFinding(configuration)), [["error", 9, "s", "toHost.pods: spec.b: broken"]]);
+  assert.deepEqual(fail("HostToTenant", { error: { index: 1n, path: "spec.b", message: "broken" } }).configuration.map(describeFinding(configuration)), [["error", 9, "value.slice(1)", "toHost.pods: spec.b: broken"]]);
   const fromHost = "sync:\n  fromHost:\n    nodes:\n      patches:\n      - path: a\n        expression: b\n      - path: c\n        reverseExpression: d\n";
   const nodes = parseText(fromHost);
   for (const [index, expected] of [[0, ["error", 6, "b", "a: broken"]], [1, ["error", 8, "d", "a: broken"]]] as const) {
@@ -169,7 +190,7 @@ test("a patch that did nothing is marked at its path, unless it has nothing for 
   };
   assert.deepEqual(idlePatches(status).map(({ index }) => index), [0]);
   const { configuration: found } = failuresOf(status, spec, documents, lists[0], object);
-  assert.deepEqual(found.map(({ severity, from, to, message }) => [severity, lineOf(configuration, from), configuration.slice(from, to), message]), [["warning", 5, "spec.a", reason]]);
+  assert.deepEqual(found.map(({ severity, from, to, message }) => [severity, lineOf(configuration, from), configuration.slice(from, to), message]), [["warning", 5, "spec.a", `toHost.pods: ${reason}`]]);
   assert.deepEqual(idlePatches({}), []);
 });
 
