@@ -43,7 +43,7 @@ const mistaken = [
   ["a statement", patch(image, "return value"), "expected one expression, statements are not supported", 2],
   ["a key with a typo", `- path: ${image}\n  expresion: value\n`, "unknown field", 2],
   ["wrong indentation", `sync:\n  toHost:\n    pods:\n    patches:\n    - path: ${image}\n      expression: value\n`, "in no list of patches, such as sync.toHost.pods.patches", 5],
-  ["patches in both directions", `${forResource("pods")}  fromHost:\n    configMaps:\n      enabled: true\n      patches:\n      - path: data.a\n        expresion: value\n`, "fromHost.configMaps: 0.expresion: unknown field", 11],
+  ["patches in both directions", `${forResource("pods")}  fromHost:\n    configMaps:\n      enabled: true\n      patches:\n      - path: data.a\n        expresion: value\n`, "fromHost.configMaps: 0.expresion: unknown field", 12],
   ["a resource in the singular", forResource("pod"), "supported values", 4],
   ["the form of an earlier version", `- op: replace\n  path: ${image}\n  value: x\n`, "unknown field", 1],
   ["an unknown method", patch(image, 'value.replaceEverything("a", "b")'), "Object has no member 'replaceEverything'", 2],

@@ -160,7 +160,7 @@ export function idlePatches(status: Status): NonNullable<Status["patches"]> {
 
 /** Returns a message without the value that it repeats: the value is marked in the text. */
 export function withoutValue(message: string): string {
-  return message.replace(/^(?:Invalid value|Duplicate value|Unsupported value): (?:"(?:[^"\\]|\\.)*"|[^":\s]+)(?:: |$)/s, (match) => (match.endsWith(": ") ? "" : match));
+  return message.replace(/^(?:Invalid value|Duplicate value|Unsupported value): (?:"(?:[^"\\]|\\.)*"|[^":\s]+)(?:: |$)/s, (match) => (match.endsWith(": ") ? "" : match)).replace(/^Invalid value: (?!")/, "");
 }
 
 /** Returns a message about a list of patches. It begins with the name of the list if there are lists below toHost and below fromHost. */

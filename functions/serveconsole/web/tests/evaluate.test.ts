@@ -197,6 +197,6 @@ test("a patch that did nothing is marked at its path, unless it has nothing for 
 test("a message does not repeat the value that is marked", () => {
   for (const [message, expected] of [
     ['Invalid value: "vaule.replace(\\"a\\",\\"b\\")": line 1, column 1: vaule is not defined', "line 1, column 1: vaule is not defined"],
-    ["Invalid value: 12: must be a string", "must be a string"], ['Duplicate value: "a"', 'Duplicate value: "a"'], ["line 1, column 2: Invalid value", "line 1, column 2: Invalid value"],
+    ["Invalid value: 12: must be a string", "must be a string"], ["Invalid value: unknown field; a patch has path", "unknown field; a patch has path"], ['Duplicate value: "a"', 'Duplicate value: "a"'], ["line 1, column 2: Invalid value", "line 1, column 2: Invalid value"],
   ] as const) assert.equal(withoutValue(message), expected);
 });
