@@ -17,7 +17,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// WhoCan prints the users and teams that may make a request, and the rule that permits it to each of them. Source: ADR-0057.
+// WhoCan prints the users and teams that may make a request, and the rules that permit it to each of them. Source: ADR-0057.
 type WhoCan struct {
 	Verb   string `arg:"" name:"verb" placeholder:"VERB" help:"The verb, such as get or delete. use is to get a kubeconfig for a virtual cluster."`
 	Target string `arg:"" name:"target" placeholder:"RESOURCE[/NAME]" help:"The resource, or one of its objects. After use: NAMESPACE/NAME of a virtual cluster."`
@@ -97,21 +97,25 @@ func (c *WhoCan) request() (*model.ScopePreviewRequest, error) {
 	return request, nil
 }
 
-// subjectTable returns the subjects as a table.
+// subjectTable returns the subjects as a table, with a row for each rule that permits the request.
 func subjectTable(subjects []model.ScopePreviewSubject) []byte {
 	rows := [][]string{{"KIND", "NAME", "DISPLAY NAME", "TEAMS", "REASON"}}
 	for _, subject := range subjects {
-		kind, name, reason := "User", subject.User, subject.Reason
+		kind, name := "User", subject.User
 		switch {
 		case subject.Team != "":
 			kind, name = "Team", subject.Team
 		case subject.Subject != "":
 			kind, name = "Subject", subject.Subject
 		}
-		if subject.AccessKey != "" {
-			reason += ", by the access key " + subject.AccessKey
+		grants := append([]model.ScopePreviewGrant{{Source: subject.Source, Reason: subject.Reason}}, subject.Also...)
+		for _, grant := range grants {
+			reason := grant.Reason
+			if subject.AccessKey != "" {
+				reason += ", by the access key " + subject.AccessKey
+			}
+			rows = append(rows, []string{kind, name, subject.DisplayName, strings.Join(subject.Teams, ","), reason})
 		}
-		rows = append(rows, []string{kind, name, subject.DisplayName, strings.Join(subject.Teams, ","), reason})
 	}
 	return []byte(alignRows(rows))
 }

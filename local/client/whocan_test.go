@@ -53,7 +53,9 @@ func TestWhoCan(t *testing.T) {
 		}
 	}
 	status = model.ScopePreviewStatus{Incomplete: true, Subjects: []model.ScopePreviewSubject{
-		{Team: "testers", Reason: "member of the team"}, {User: "ana", DisplayName: "Ana", Teams: []string{"testers", "web"}, Reason: "owner of the object"},
+		{Team: "testers", Reason: "member of the team"}, {User: "ana", DisplayName: "Ana", Teams: []string{"testers", "web"}, Reason: "owner of the object", Also: []model.ScopePreviewGrant{
+			{Source: "Access", Reason: `spec.access[0] of the instance gives "use"`},
+		}},
 		{Subject: "ci", AccessKey: "nightly", Reason: "member of platform:admins"},
 	}}
 	var out, messages strings.Builder
@@ -64,6 +66,7 @@ func TestWhoCan(t *testing.T) {
 	const table = "KIND      NAME      DISPLAY NAME   TEAMS         REASON\n" +
 		"Team      testers                                member of the team\n" +
 		"User      ana       Ana            testers,web   owner of the object\n" +
+		"User      ana       Ana            testers,web   spec.access[0] of the instance gives \"use\"\n" +
 		"Subject   ci                                     member of platform:admins, by the access key nightly\n"
 	if out.String() != table || !strings.Contains(messages.String(), "the answer has the first 3 users and teams; more may do this") {
 		t.Errorf("%s\n%s", out.String(), messages.String())

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"fmt"
+	"iter"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,6 +22,8 @@ type Decision struct {
 	Reason string
 	// Source is what gives the caller the right: one of the sources below. Empty: nothing in particular.
 	Source string
+	// Also are the other decisions that permit the request, if the caller has ExplainAll. Each suffices by itself. Source: ADR-0057.
+	Also []Decision
 	// Causes are the fields that a refusal is about. Usually there are none.
 	Causes field.ErrorList
 }
@@ -43,6 +46,22 @@ var (
 // PermittedByRole is the decision that permits a request to a caller with a role in a project.
 func PermittedByRole(role, project string) Decision {
 	return Decision{Allowed: true, Source: SourceProject, Reason: fmt.Sprintf("role %q in the project %q", role, project)}
+}
+
+// AnyOf returns the first of the decisions that permit a request to a caller, or a refusal without a reason if there is none.
+func AnyOf(caller identity.Caller, permitting iter.Seq[Decision]) Decision {
+	var first Decision
+	for decision := range permitting {
+		if first.Allowed {
+			first.Also = append(first.Also, decision)
+		} else {
+			first = decision
+		}
+		if !caller.ExplainAll {
+			break
+		}
+	}
+	return first
 }
 
 // because returns the decision with a text after its reason.

@@ -118,6 +118,20 @@ type ScopePreviewSubject struct {
 	Source string `json:"source,omitempty"`
 	// Reason names the rule that permits the request. Source: ADR-0023.
 	Reason string `json:"reason"`
+	// Also are the other rules that permit the request. Each of them suffices, so that the request is permitted until all of them are
+	// gone. Source: ADR-0057.
+	// +optional
+	// +listType=atomic
+	Also []ScopePreviewGrant `json:"also,omitempty"`
+}
+
+// ScopePreviewGrant is a rule that permits a request. Source: ADR-0057.
+type ScopePreviewGrant struct {
+	// Source is what gives the right, as in the subject. Source: ADR-0057.
+	// +optional
+	Source string `json:"source,omitempty"`
+	// Reason names the rule. Source: ADR-0023.
+	Reason string `json:"reason"`
 }
 
 // ScopePreviewRule is a set of requests. Source: ADR-0030.

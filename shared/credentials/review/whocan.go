@@ -73,6 +73,9 @@ func (a *Access) whoCan(ctx context.Context, caller identity.Caller, spec *model
 		}
 		permitted[each.Owner] = true
 		answer := model.ScopePreviewSubject{DisplayName: each.DisplayName, AccessKey: each.caller.Key, Source: decisions[i].Source, Reason: decisions[i].Reason}
+		for _, also := range decisions[i].Also {
+			answer.Also = append(answer.Also, model.ScopePreviewGrant{Source: also.Source, Reason: also.Reason})
+		}
 		answer.User, answer.Team, answer.Subject = each.Owner.Fields()
 		if each.Owner.Kind == identity.User {
 			answer.Teams = slices.DeleteFunc(each.Teams(), func(team string) bool { return !permitted[identity.Owner{Kind: identity.Team, Name: team}] })
@@ -122,9 +125,23 @@ func mayListAccounts(caller identity.Caller, project string) error {
 		"only members of "+identity.Admins+" and "+identity.Auditors+", and admins of the project of the namespace, may ask who can make a request", nil)
 }
 
-// decideForSubject decides about a request of a subject. Of the decision of the policy and of the object, it returns the one that says
-// what gives the right.
+// decideForSubject decides about a request of a subject, and names everything that permits it. What permits it to an admin apart from
+// being one is what permits it to them without the groups of admins.
 func (a *Access) decideForSubject(ctx context.Context, caller identity.Caller, request scope.Request) (auth.Decision, error) {
+	caller.ExplainAll = true
+	decision, err := a.explain(ctx, caller, request)
+	if err != nil || decision.Source != auth.SourceAdmin {
+		return decision, err
+	}
+	other, err := a.explain(ctx, a.withRoles(caller.WithoutAdmin()), request)
+	if err == nil && other.Allowed {
+		decision.Also = append([]auth.Decision{other}, other.Also...)
+	}
+	return decision, err
+}
+
+// explain decides about a request. Of the decisions of the policy and of the object, it returns the one that says what gives the right.
+func (a *Access) explain(ctx context.Context, caller identity.Caller, request scope.Request) (auth.Decision, error) {
 	policyDecision, objectDecision, err := a.decideInTurn(ctx, caller, request)
 	switch {
 	case err != nil || objectDecision == nil:

@@ -32,11 +32,12 @@ func reachable(t *testing.T) *issuertest.World {
 		}
 	}
 	w.Team("testers", "tester", "gone")
-	w.Team("guests", "guest")
+	w.Team("guests", "guest", "admin")
 	project := &model.Project{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: model.ProjectSpec{
 		Owner: &model.ProjectOwner{User: "manager"},
 		Members: []model.ProjectMember{
 			{Kind: model.ProjectMemberTeam, Name: "testers", Role: model.ProjectRoleUse}, {Kind: model.ProjectMemberUser, Name: "viewer", Role: model.ProjectRoleView},
+			{Kind: model.ProjectMemberUser, Name: "admin", Role: model.ProjectRoleAdmin}, {Kind: model.ProjectMemberUser, Name: "owner", Role: model.ProjectRoleUse},
 		},
 	}}
 	if _, err := resource.Create(t.Context(), kinds.Projects(w.Env), resource.CreateInput[*model.Project]{Caller: issuertest.Root, Object: project}); err != nil {
@@ -45,7 +46,7 @@ func reachable(t *testing.T) *issuertest.World {
 	instance := &model.VirtualClusterInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "p-shop", Name: "dev"}, Spec: model.VirtualClusterInstanceSpec{
 		Owner: &model.InstanceOwner{User: "owner"},
 		Access: []model.InstanceAccess{
-			{Verbs: []string{"update"}, Users: []string{"updater"}}, {Verbs: []string{"use"}, Teams: []string{"guests"}, Users: []string{"named"}},
+			{Verbs: []string{"update"}, Users: []string{"updater"}}, {Verbs: []string{"use"}, Teams: []string{"guests"}, Users: []string{"named", "owner"}},
 		},
 	}}
 	if _, err := resource.Create(t.Context(), kinds.Instances(w.Env), resource.CreateInput[*model.VirtualClusterInstance]{Caller: issuertest.Root, Namespace: "p-shop", Object: instance}); err != nil {
@@ -58,7 +59,7 @@ func reachable(t *testing.T) *issuertest.World {
 	return w
 }
 
-// The answer names who may make a request, in which way, and through which teams.
+// The answer names who may make a request, in which ways, and through which teams.
 func TestWhoCan(t *testing.T) {
 	t.Parallel()
 	w := reachable(t)
@@ -69,16 +70,16 @@ func TestWhoCan(t *testing.T) {
 	}{
 		{model.ScopePreviewRequest{Verb: "create", Resource: "virtualclusterinstances", Subresource: "kubeconfig", Namespace: "p-shop", Name: "dev"}, []string{
 			`team guests: Access: spec.access[1] of the instance gives "use"`, `team testers: Project: role "use" in the project "shop"`,
-			`user admin: Admin: member of platform:admins`, `user guest (guests): Access: spec.access[1] of the instance gives "use"`,
-			`user manager: Project: role "admin" in the project "shop"`, `user named: Access: spec.access[1] of the instance gives "use"`, `user owner: Owner: owner of the object`,
+			`user admin (guests): Admin: member of platform:admins; Project: role "admin" in the project "shop"; Access: spec.access[1] of the instance gives "use"`, `user guest (guests): Access: spec.access[1] of the instance gives "use"`,
+			`user manager: Project: role "admin" in the project "shop"`, `user named: Access: spec.access[1] of the instance gives "use"`, `user owner: Project: role "use" in the project "shop"; Owner: owner of the object; Access: spec.access[1] of the instance gives "use"`,
 			`user tester (testers): Project: role "use" in the project "shop"`, `user robot by first: Admin: member of platform:admins`,
 		}},
 		{model.ScopePreviewRequest{Verb: "delete", Resource: "virtualclusterinstances", Namespace: "p-shop", Name: "dev"}, []string{
-			`user admin: Admin: member of platform:admins`, `user manager: Project: role "admin" in the project "shop"`, `user owner: Owner: owner of the object`,
+			`user admin: Admin: member of platform:admins; Project: role "admin" in the project "shop"`, `user manager: Project: role "admin" in the project "shop"`, `user owner: Owner: owner of the object`,
 			`user robot by first: Admin: member of platform:admins`,
 		}},
 		{model.ScopePreviewRequest{Verb: "create", Resource: "virtualclusterinstances", Namespace: "p-shop"}, []string{
-			`user admin: Admin: member of platform:admins`, `user manager: Project: role "admin" in the project "shop"`,
+			`user admin: Admin: member of platform:admins; Project: role "admin" in the project "shop"`, `user manager: Project: role "admin" in the project "shop"`,
 			`user robot by first: Admin: member of platform:admins`,
 		}},
 		{model.ScopePreviewRequest{Verb: "update", Resource: "teams", Name: "testers"}, []string{
@@ -109,7 +110,11 @@ func TestWhoCan(t *testing.T) {
 			if subject.AccessKey != "" {
 				text += " by " + subject.AccessKey
 			}
-			got = append(got, text+": "+subject.Source+": "+subject.Reason)
+			text += ": " + subject.Source + ": " + subject.Reason
+			for _, also := range subject.Also {
+				text += "; " + also.Source + ": " + also.Reason
+			}
+			got = append(got, text)
 		}
 		if !slices.Equal(got, row.want) || status.Incomplete {
 			t.Errorf("%+v:\n%s\nwant\n%s", row.request, strings.Join(got, "\n"), strings.Join(row.want, "\n"))

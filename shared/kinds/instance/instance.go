@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -111,17 +112,9 @@ type rules struct {
 
 // Sees implements resource.Visibility: callers see an instance if they may do at least one thing with it.
 func (r *rules) Sees(caller identity.Caller, instance *model.VirtualClusterInstance) auth.Decision {
-	role, control := r.role(caller, instance), r.controls(caller, instance)
-	switch {
-	case control.Allowed:
-		return control
-	case role != "":
-		return auth.PermittedByRole(role, r.Project(instance.Namespace))
-	case slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool { return names(caller, entry) }):
-		return auth.Decision{Allowed: true, Source: auth.SourceAccess, Reason: "named in spec.access of the instance"}
-	default:
-		return auth.Decision{Hidden: true}
-	}
+	seen := r.permits(caller, anyVerb, instance)
+	seen.Hidden = !seen.Allowed
+	return seen
 }
 
 func (r *rules) SeenBy() string {
@@ -171,26 +164,56 @@ func KubeconfigScope(project, name string) *model.Scope {
 	return &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: project, VirtualCluster: name}}}
 }
 
-// permits decides whether a caller may do a verb. Owners and admins may do everything. Other callers may do what spec.access and
-// their role in the project give them. A refusal has no reason. Source: ADR-0017, ADR-0037.
+// anyVerb stands for each verb.
+const anyVerb = ""
+
+// permits decides whether a caller may do a verb. A refusal has no reason.
 func (r *rules) permits(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) auth.Decision {
-	if control := r.controls(caller, instance); control.Allowed {
-		return control
-	}
-	if verb == Use && r.role(caller, instance) == model.ProjectRoleUse {
-		return auth.PermittedByRole(model.ProjectRoleUse, r.Project(instance.Namespace))
-	}
-	return accessPermits(caller, verb, instance)
+	return auth.AnyOf(caller, r.rights(caller, verb, instance))
 }
 
-// accessPermits decides whether an entry of spec.access gives a caller a verb.
-func accessPermits(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) auth.Decision {
-	for i, entry := range instance.Spec.Access {
-		if slices.Contains(entry.Verbs, verb) && names(caller, entry) {
-			return auth.Decision{Allowed: true, Source: auth.SourceAccess, Reason: fmt.Sprintf("spec.access[%d] of the instance gives %q", i, verb)}
+// controls decides whether a caller may do everything with an instance.
+func (r *rules) controls(caller identity.Caller, instance *model.VirtualClusterInstance) auth.Decision {
+	return r.permits(caller, All, instance)
+}
+
+// rights returns what permits a verb to a caller. Admins of the platform and of the project and the owner may do everything. Other
+// callers may do what their role in the project and the entries of spec.access give them. Source: ADR-0017, ADR-0037.
+func (r *rules) rights(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) iter.Seq[auth.Decision] {
+	return func(yield func(auth.Decision) bool) {
+		if caller.Admin() {
+			yield(auth.PermittedAdmin)
+			return
+		}
+		role := r.role(caller, instance)
+		if role == model.ProjectRoleAdmin || role == model.ProjectRoleUse && verb == Use || role != "" && verb == anyVerb {
+			if !yield(auth.PermittedByRole(role, r.Project(instance.Namespace))) {
+				return
+			}
+		}
+		if owner := instance.Spec.Owner; owner != nil {
+			switch {
+			case caller.Owner == identity.OwnerOf(owner.User, owner.Team, ""):
+				if !yield(auth.PermittedOwner) {
+					return
+				}
+			case isMember(caller, identity.Team, owner.Team):
+				if !yield(auth.PermittedOwningTeam) {
+					return
+				}
+			}
+		}
+		for i, entry := range instance.Spec.Access {
+			given := slices.IndexFunc(entry.Verbs, func(given string) bool { return given == verb || given == All || verb == anyVerb })
+			if given < 0 || !names(caller, entry) {
+				continue
+			}
+			reason := fmt.Sprintf("spec.access[%d] of the instance gives %q", i, entry.Verbs[given])
+			if !yield(auth.Decision{Allowed: true, Source: auth.SourceAccess, Reason: reason}) {
+				return
+			}
 		}
 	}
-	return auth.Decision{}
 }
 
 // role returns the role of a caller in the project of an instance. Empty: none.
@@ -199,24 +222,6 @@ func (r *rules) role(caller identity.Caller, instance *model.VirtualClusterInsta
 		return ""
 	}
 	return caller.Roles[r.Project(instance.Namespace)]
-}
-
-// controls decides whether a caller may do everything with an instance. These callers are admins of the platform and of the
-// project, the owner, and callers with all verbs in spec.access.
-func (r *rules) controls(caller identity.Caller, instance *model.VirtualClusterInstance) auth.Decision {
-	owner := instance.Spec.Owner
-	switch {
-	case caller.Admin():
-		return auth.PermittedAdmin
-	case r.role(caller, instance) == model.ProjectRoleAdmin:
-		return auth.PermittedByRole(model.ProjectRoleAdmin, r.Project(instance.Namespace))
-	case owner != nil && caller.Owner == identity.OwnerOf(owner.User, owner.Team, ""):
-		return auth.PermittedOwner
-	case owner != nil && isMember(caller, identity.Team, owner.Team):
-		return auth.PermittedOwningTeam
-	default:
-		return accessPermits(caller, All, instance)
-	}
 }
 
 // names reports whether an entry of spec.access names a caller.

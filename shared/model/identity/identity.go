@@ -187,6 +187,9 @@ type Caller struct {
 	Roles map[string]string
 	// KeyOwned is true if the key ends when the objects that own it are gone.
 	KeyOwned bool
+	// ExplainAll is true if decisions about the caller name everything that permits a request, and not the first of it alone. Source:
+	// ADR-0057.
+	ExplainAll bool
 }
 
 // Scopes returns all scopes that narrow the caller, the scope of the credential first. Each of them must permit a request.
@@ -270,6 +273,12 @@ func (c Caller) ForVerb(verb string) Caller {
 	}
 	c.Groups = append(slices.Clone(c.Groups), Admins)
 	slices.Sort(c.Groups)
+	return c
+}
+
+// WithoutAdmin returns the caller without the groups of admins and auditors. The roles of the caller are unknown then.
+func (c Caller) WithoutAdmin() Caller {
+	c.Groups = slices.DeleteFunc(slices.Clone(c.Groups), func(group string) bool { return group == Admins || group == Auditors })
 	return c
 }
 

@@ -266,7 +266,7 @@ export const stories = {
     for (const name of [...people, "reach-viewer", "reach-nobody"]) await requestAsAdmin(context, "POST", "users", { metadata: { name }, spec: {} });
     await requestAsAdmin(context, "POST", "projects", { metadata: { name: "reach" }, spec: { members: [{ kind: "User", name: "reach-member", role: "use" }, { kind: "User", name: "reach-viewer", role: "view" }] } });
     const made = await requestAsAdmin(context, "POST", "namespaces/p-reach/virtualclusterinstances", {
-      metadata: { name: "one" }, spec: { owner: { user: "reach-owner" }, access: [{ verbs: ["use"], users: ["reach-access"] }, { verbs: ["update"], users: ["reach-viewer"] }] },
+      metadata: { name: "one" }, spec: { owner: { user: "reach-owner" }, access: [{ verbs: ["use"], users: ["reach-access", "reach-member"] }, { verbs: ["update"], users: ["reach-viewer"] }] },
     });
     assert.equal(made.status(), 201);
     await signIn(page, admin, "/console/clusters?name=p-reach/one", page.getByRole("dialog"));

@@ -18,6 +18,14 @@ interface Subject {
   teams?: string[];
   source?: string;
   reason: string;
+  /** The other rules that give the right. */
+  also?: Grant[];
+}
+
+/** A rule that gives a right. */
+interface Grant {
+  source?: string;
+  reason: string;
 }
 
 /** What leads to a virtual cluster, by the source of the right. The last way is for a source that the page does not know. */
@@ -29,8 +37,8 @@ const ways: { source: string; icon: IconName; label: Text }[] = [
   { source: "", icon: "found", label: "whocan.other" },
 ];
 
-/** Returns the place in ways of the way of a subject. */
-function wayOf({ source }: Subject): number {
+/** Returns the place in ways of the way of a rule. */
+function wayOf({ source }: Grant): number {
   const known = ways.findIndex((way) => way.source === source);
   return known < 0 ? ways.length - 1 : known;
 }
@@ -65,12 +73,19 @@ function Way({ icon, label, reason, children }: { icon: IconName; label: Text; r
 
 /** The ways to a virtual cluster as a picture: who comes along each way, the way, and the virtual cluster. */
 function Ways({ cluster, subjects, keys }: { cluster: Cluster; subjects: Subject[]; keys: Key[] }) {
-  const reasons = [...new Map(subjects.map((subject) => [subject.reason, wayOf(subject)]))].map(([reason, way]) => ({ reason, way })).sort((a, b) => a.way - b.way);
+  const comers = new Map<string, { way: number; subjects: Subject[] }>();
+  for (const subject of subjects) {
+    for (const grant of [subject, ...(subject.also ?? [])]) {
+      const entry = comers.get(grant.reason) ?? { way: wayOf(grant), subjects: [] };
+      entry.subjects.push(subject);
+      comers.set(grant.reason, entry);
+    }
+  }
   return (
     <figure class="reach" aria-label={text("whocan.picture", { name: idOf(cluster) })}>
       <ul>
-        {reasons.map(({ reason, way }) => (
-          <Way {...ways[way]!} reason={reason}>{subjects.filter((subject) => subject.reason === reason).map((subject) => <SubjectName {...subject} />)}</Way>
+        {[...comers].sort(([, a], [, b]) => a.way - b.way).map(([reason, entry]) => (
+          <Way {...ways[entry.way]!} reason={reason}>{entry.subjects.map((subject) => <SubjectName {...subject} />)}</Way>
         ))}
         {keys.length > 0 && (
           <Way icon="tokens" label="whocan.kubeconfigs">
