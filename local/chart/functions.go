@@ -67,6 +67,7 @@ func functions(templates *template.Template) template.FuncMap {
 		"trimSuffix":      func(suffix, value string) string { return strings.TrimSuffix(value, suffix) },
 		"replace":         func(before, after, value string) string { return strings.ReplaceAll(value, before, after) },
 		"contains":        func(part, value string) bool { return strings.Contains(value, part) },
+		"regexMatch":      func(pattern, value string) bool { return regexp.MustCompile(pattern).MatchString(value) },
 		"regexReplaceAll": func(pattern, value, by string) string { return regexp.MustCompile(pattern).ReplaceAllString(value, by) },
 		"splitList":       func(separator, value string) []string { return strings.Split(value, separator) },
 		"sha256sum": func(value string) string {

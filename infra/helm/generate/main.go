@@ -1,5 +1,5 @@
-// Command generate writes what the Helm chart has from elsewhere: the settings in values.schema.json from package settings, and the
-// dashboard and the alerts in files. Run it from the top of the repository: `go run ./infra/helm/generate`. Source: ADR-0053.
+// Command generate writes what the Helm chart has from elsewhere: the settings in values.schema.json and the names of the numbers among them
+// from package settings, and the dashboard and the alerts in files. Run it from the top of the repository: `go run ./infra/helm/generate`. Source: ADR-0053.
 package main
 
 import (
@@ -54,7 +54,29 @@ func write(root string) error {
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return fmt.Errorf("writing the schema: %w", err)
 	}
+	if err := os.WriteFile(filepath.Join(root, chart, "templates", "_settings.tpl"), numbers(), 0o644); err != nil {
+		return fmt.Errorf("writing the names of settings: %w", err)
+	}
 	return nil
+}
+
+// numbers returns the template platform.numbers: the names of the settings that are whole numbers, with spaces between them. A number may
+// be written as a text, and a schema cannot say in words what is wrong with such a text.
+func numbers() []byte {
+	var names []string
+	for _, setting := range settings.List {
+		if inChart(setting) && isNumber(setting) {
+			names = append(names, setting.Name)
+		}
+	}
+	slices.Sort(names)
+	return fmt.Appendf(nil, "{{/* Written by infra/helm/generate: the settings that are whole numbers. */}}\n{{- define \"platform.numbers\" -}}\n%s\n{{- end }}\n",
+		strings.Join(names, " "))
+}
+
+// isNumber reports whether the value of a setting is a whole number.
+func isNumber(setting settings.Setting) bool {
+	return len(setting.Words) == 0 && setting.Unit == "number"
 }
 
 // withSettings returns a schema of values whose property settings has the settings that a chart may set.
@@ -109,8 +131,8 @@ func property(setting settings.Setting) map[string]any {
 		schema["type"], schema["enum"] = []string{"string", "boolean"}, []any{"true", "false", true, false}
 	case len(setting.Words) > 0:
 		schema["enum"] = setting.Words
-	case setting.Unit == "number":
-		schema["type"], schema["pattern"] = []string{"string", "integer"}, "^[0-9]+$"
+	case isNumber(setting):
+		schema["type"] = []string{"string", "integer"}
 		if least, err := strconv.Atoi(setting.Min); err == nil {
 			schema["minimum"] = least
 		}

@@ -122,3 +122,57 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{ div (mul (int64 (trimSuffix $unit $limit)) (get $units $unit)) 2 }}
 {{- end -}}
 {{- end }}
+
+{{/* Refuses texts among the values in words, all at once: a schema would answer with a regular expression. No text with an @ is quoted,
+because it may have a password. */}}
+{{- define "platform.checkTexts" -}}
+{{- $object := "^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$" -}}
+{{- $named := "the name of an object: lower case letters, digits, - and ., with a letter or a digit at both ends" -}}
+{{- $checks := list
+  (list "issuer" .Values.issuer "^(https://[^/?#@\\s]+(/[^?#@\\s]*[^/?#@\\s])?)?$" "an https URL without a user, a query, a fragment or a slash at the end")
+  (list "image.registry" .Values.image.registry "^[^\\s@]*[^\\s@/]$|^$" "a host, with a port and a path if it has them, without a slash at the end")
+  (list "image.repository" .Values.image.repository "^[^\\s@:]*$|^[^\\s@]*/[^\\s@:]*$" "a repository without a tag or a digest")
+  (list "image.tag" .Values.image.tag "^[\\w][\\w.-]{0,127}$|^$" "at most 128 letters, digits, _, . and -, with a letter, a digit or _ at the beginning")
+  (list "image.digest" .Values.image.digest "^(sha256:[0-9a-f]{64})?$" "sha256: and 64 hex digits")
+  (list "redis.url" .Values.redis.url "^((rediss?|rediss?-cluster|rediss?-sentinel|unix)://.*)?$" "a URL with redis, rediss, one of them with -cluster or -sentinel, or unix")
+  (list "redis.existingSecret" .Values.redis.existingSecret $object $named)
+  (list "redis.caSecret" .Values.redis.caSecret $object $named)
+  (list "encryption.existingSecret" .Values.encryption.existingSecret $object $named)
+  (list "tls.existingSecret" .Values.tls.existingSecret $object $named)
+  (list "tls.certManager.issuerRef.name" (default dict .Values.tls.certManager.issuerRef).name $object $named)
+  (list "adminKey.existingSecret" .Values.adminKey.existingSecret $object $named)
+  (list "existingConfigMap" .Values.existingConfigMap $object $named)
+  (list "nameOverride" .Values.nameOverride "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$" "lower case letters, digits and -, with a letter or a digit at both ends")
+  (list "fullnameOverride" .Values.fullnameOverride "^([a-z]([-a-z0-9]*[a-z0-9])?)?$" "lower case letters, digits and -, with a letter at the beginning and no - at the end")
+  (list "serviceAccount.name" .Values.serviceAccount.name $object $named)
+  (list "priorityClassName" .Values.priorityClassName $object $named)
+  (list "ingress.className" .Values.ingress.className $object $named)
+  (list "ingress.host" .Values.ingress.host "^[^/\\s:]*$" "a host without a scheme, a port or a path")
+  (list "ingress.tlsSecret" .Values.ingress.tlsSecret $object $named)
+  (list "serviceMonitor.existingSecret" .Values.serviceMonitor.existingSecret $object $named)
+  (list "serviceMonitor.interval" .Values.serviceMonitor.interval "^([0-9]+(ms|s|m|h))+$" "a duration with ms, s, m or h, such as 30s")
+-}}
+{{- range $i, $secret := .Values.imagePullSecrets -}}
+{{- $checks = concat $checks (list (list (printf "imagePullSecrets[%d].name" $i) $secret.name $object $named)) -}}
+{{- end -}}
+{{- if kindIs "string" .Values.podDisruptionBudget.maxUnavailable -}}
+{{- $checks = concat $checks (list (list "podDisruptionBudget.maxUnavailable" .Values.podDisruptionBudget.maxUnavailable "^[0-9]+%?$" "a whole number, or a percentage such as 25%")) -}}
+{{- end -}}
+{{- $settings := default dict .Values.settings -}}
+{{- range splitList " " (include "platform.numbers" .) -}}
+{{- if and (hasKey $settings .) (kindIs "string" (get $settings .)) -}}
+{{- $checks = concat $checks (list (list (printf "settings.%s" .) (get $settings .) "^[0-9]+$" "a whole number")) -}}
+{{- end -}}
+{{- end -}}
+{{- $wrong := list -}}
+{{- range $checks -}}
+{{- $text := toString (default "" (index . 1)) -}}
+{{- if not (regexMatch (index . 2) $text) -}}
+{{- $got := ternary "" (printf ", got %q" $text) (contains "@" $text) -}}
+{{- $wrong = concat $wrong (list (printf "%s: must be %s%s" (index . 0) (index . 3) $got)) -}}
+{{- end -}}
+{{- end -}}
+{{- if $wrong -}}
+{{ fail (join "\n" $wrong) }}
+{{- end -}}
+{{- end }}
