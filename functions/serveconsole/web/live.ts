@@ -10,13 +10,18 @@ const pageSize = 500;
 const shortestStream = 20_000;
 const pollInterval = 30_000;
 const idleAfter = 5 * 60_000;
+/** How many seconds a watch lasts at most, and how much later than that, in milliseconds, a stream that is still open has lost its connection. */
+const watchSeconds = 290;
+const streamGrace = 15_000;
+/** The timer of a list runs each second. After a longer pause, in milliseconds, the page has slept: its stream may be dead without an error. */
+const longestPause = 30_000;
 
 /** Lists are sorted by namespace, then by name. No name contains a space. */
 const sortKey = ({ object: { metadata } }: Row<{ metadata: Meta }>) => `${metadata.namespace ?? ""} ${metadata.name}`;
 
 /**
  * Keeps a list up to date while the tab is visible. Nothing is requested while the tab is hidden, after the session has ended, nor after
- * five minutes without a key press or a click.
+ * five minutes without a key press or a click. When the tab becomes visible or wakes up, the list is read again at once.
  */
 export function watchList<T extends { metadata: Meta }>(path: string) {
   const columns = signal<Column[]>([]);
@@ -36,6 +41,8 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
   let listVersion = "";
   let current: AbortController | null = null;
   let lastInput = Date.now();
+  let lastTick = 0;
+  let streamBegan = 0;
 
   const idle = () => document.hidden || session.value === "ended" || Date.now() - lastInput > idleAfter;
   const wait = (ms: number, signal: AbortSignal) =>
@@ -77,7 +84,7 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
   async function follow(signal: AbortSignal) {
     const beginning = Date.now();
     let tooOld = false;
-    await watch<T>(path, listVersion, signal, () => { mode.value = "stream"; }, (event) => {
+    await watch<T>(path, listVersion, watchSeconds, signal, () => { streamBegan = Date.now(); mode.value = "stream"; }, (event) => {
       if (event.type === "ERROR") {
         tooOld = true;
         return;
@@ -134,7 +141,8 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
 
   function start() {
     if (idle()) {
-      if (current) { stop(); mode.value = "paused"; }
+      stop();
+      mode.value = "paused";
       return;
     }
     if (current) return;
@@ -149,16 +157,32 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
     if (!current) start();
   }
 
+  /** Starts or stops what keeps the list up to date, and starts it anew if the page has slept or the stream has lost its connection. */
+  function tick() {
+    const now = Date.now();
+    const slept = now - lastTick > longestPause;
+    lastTick = now;
+    if (slept && !document.hidden) lastInput = now;
+    if (slept || (mode.value === "stream" && now - streamBegan > 1000 * watchSeconds + streamGrace)) stop();
+    start();
+  }
+
+  /** A tab that becomes visible is used. */
+  function onVisibility() {
+    if (!document.hidden) lastInput = lastTick = Date.now();
+    start();
+  }
+
   /** Starts to keep the list up to date, and returns the function that stops it. */
   function begin(): () => void {
-    const timer = setInterval(start, 1000);
-    document.addEventListener("visibilitychange", start);
+    const timer = setInterval(tick, 1000);
+    document.addEventListener("visibilitychange", onVisibility);
     for (const name of ["keydown", "pointerdown"]) document.addEventListener(name, noteInput, { passive: true });
-    lastInput = Date.now();
+    lastInput = lastTick = Date.now();
     start();
     return () => {
       clearInterval(timer);
-      document.removeEventListener("visibilitychange", start);
+      document.removeEventListener("visibilitychange", onVisibility);
       for (const name of ["keydown", "pointerdown"]) document.removeEventListener(name, noteInput);
       stop();
     };

@@ -1,10 +1,12 @@
 import { signal } from "@preact/signals";
 
-/** The current time, in milliseconds. It advances every ten seconds while the tab is visible, so that texts of times stay right. */
+/** The current time, in milliseconds. It advances every ten seconds while the tab is visible and when it becomes visible, so that texts of times are right. */
 export const currentTime = signal(Date.now());
-setInterval(() => {
+const advance = () => {
   if (!document.hidden) currentTime.value = Date.now();
-}, 10_000);
+};
+setInterval(advance, 10_000);
+document.addEventListener("visibilitychange", advance);
 
 const units: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "short" });

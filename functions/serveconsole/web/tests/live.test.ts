@@ -165,6 +165,40 @@ test("nothing is asked while nobody looks", async (t) => {
   assert.deepEqual([list.mode.value, requests.length], ["stream", before + 2]);
 });
 
+test("a page that wakes up reads its list again at once, and once: its stream may be dead without an error", async (t) => {
+  const { list, watches, advance, names, requests } = await begin(t, [table([row("old")]), table([row("new")], { resourceVersion: "50" })]);
+  t.mock.timers.setTime(Date.now() + 3_600_000);
+  await advance(1);
+  assert.deepEqual([names(), list.mode.value, watches[0]!.request.signal?.aborted, requests.length], ["new=", "stream", true, 4]);
+  await advance(60);
+  assert.equal(requests.length, 4);
+});
+
+test("a tab that is shown after an hour reads its list again at once, and once", async (t) => {
+  const { list, advance, names, requests } = await begin(t, [table([row("old")]), table([row("new")])]);
+  document.hidden = true;
+  dispatch("visibilitychange");
+  t.mock.timers.setTime(Date.now() + 3_600_000);
+  await advance(1);
+  assert.deepEqual([list.mode.value, requests.length], ["paused", 2]);
+  t.mock.timers.setTime(Date.now() + 3_600_000);
+  document.hidden = false;
+  dispatch("visibilitychange");
+  await settle();
+  assert.deepEqual([names(), list.mode.value, requests.length], ["new=", "stream", 4]);
+  await advance(60);
+  assert.equal(requests.length, 4);
+});
+
+test("a stream that does not end when it has to is replaced", async (t) => {
+  const { list, watches, advance, reads } = await begin(t, [table([row("a")])]);
+  for (let minutes = 0; minutes < 6; minutes++) {
+    await advance(60);
+    dispatch("keydown");
+  }
+  assert.deepEqual([list.mode.value, watches.length, watches[0]!.request.signal?.aborted, reads()], ["stream", 2, true, 2]);
+});
+
 test("the end leaves neither a request nor a listener", async (t) => {
   const { watches, end, advance, requests } = await begin(t, [table([])]);
   end();

@@ -2,7 +2,7 @@
 declare module "node:test" {
   interface Context {
     after(end: () => unknown): void;
-    mock: { timers: { enable(options: { apis: ("setTimeout" | "setInterval" | "Date")[]; now?: number }): void; tick(milliseconds: number): void } };
+    mock: { timers: { enable(options: { apis: ("setTimeout" | "setInterval" | "Date")[]; now?: number }): void; tick(milliseconds: number): void; setTime(milliseconds: number): void } };
   }
   export function test(name: string, body: (t: Context) => unknown): Promise<void>;
 }
