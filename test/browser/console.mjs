@@ -26,6 +26,7 @@ import * as requests from "./pages/requests.mjs";
 import * as search from "./pages/search.mjs";
 import * as frame from "./pages/frame.mjs";
 import * as jobs from "./pages/jobs.mjs";
+import * as hostileText from "./pages/hostiletext.mjs";
 import * as sleep from "./pages/sleep.mjs";
 import * as pictureFolder from "./pages/pictures.mjs";
 
@@ -58,7 +59,7 @@ async function stopEndlessScript() {
   }
   return "";
 }
-const pages = [keys, keySheet, newKey, foundKey, selection, clusters, tokens, home, config, people, projects, trustrules, audit, openStudio, session, signin, look, permissions, accessibility, frame, search, jobs, requests, sleep, pictureFolder];
+const pages = [keys, keySheet, newKey, foundKey, selection, clusters, tokens, home, config, people, projects, trustrules, audit, openStudio, session, signin, look, permissions, accessibility, frame, search, jobs, requests, hostileText, sleep, pictureFolder];
 /** STORIES=long tells the stories that take long instead of the others. */
 const selected = pages.flatMap(({ stories, longStories = {} }) => Object.entries(process.env.STORIES === "long" ? longStories : stories)).filter(([name]) => name.includes(process.env.STORY ?? ""));
 /** Takes a story, if none of the programs that share TAKEN has taken it: a file exists for each that is. */

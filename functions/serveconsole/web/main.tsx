@@ -134,13 +134,13 @@ function PersonMenu() {
       {session.value === "guest" && <a href={`${home}/keys`}>{text("signin.title")}</a>}
       <button type="button" class="person" popovertarget="person" title={name && text("session.signedInAs", { name })}>
         {self && <Initials name={name} />}
-        <span class="who">{name || text("app.view")}</span>
+        <span class="who" dir="auto">{name || text("app.view")}</span>
         <Icon name="more" />
       </button>
       <div id="person" popover="auto" role="group" aria-label={name || text("app.view")}>
         {self && (
           <>
-            <p class="whole"><strong>{name}</strong></p>
+            <p class="whole" dir="auto"><strong>{name}</strong></p>
             {(self.groups ?? []).length > 0 && <p class="quiet"><span class="hidden">{text("claim.groups")}: </span>{self.groups?.map((group) => <code>{group} </code>)}</p>}
           </>
         )}

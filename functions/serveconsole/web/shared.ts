@@ -28,3 +28,4 @@ export * from "./keys/details";
 export { keysPath } from "./pages/keys";
 export { Initials } from "./parts/initials";
 export { Skeleton } from "./parts/skeleton";
+export { UserText } from "./parts/usertext";

@@ -1,7 +1,7 @@
 import { batch, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import {
-  AbsentDialog, ask, asRefusal, Command, CopyButton, Dialog, download, Fact, formatDateTime, formatDistance, home, person, Problem, quoteForShell, Refusal, ScopePreview, text, type Text, Time,
+  AbsentDialog, ask, asRefusal, Command, CopyButton, Dialog, download, Fact, formatDateTime, formatDistance, home, Name, person, Problem, quoteForShell, Refusal, ScopePreview, text, type Text, Time,
   useAddress,
 } from "../shared";
 import { accessKeyOf, type AuditEvent, escapeSelectorValue, eventsPath, readEvents, requestText, requestWords, resourceOf, wasRefused } from "../kinds/auditevent";
@@ -145,7 +145,7 @@ function Events({ events, addressOf, open }: { events: AuditEvent[]; addressOf: 
                   </a>
                   <span class="second">{formatDistance(stageTimestamp)}</span>
                 </th>
-                <td class="by">{user.username}{key && <span class="second" title={text("signin.accessKey")}>{key}</span>}</td>
+                <td class="by"><Name name={user.username ?? ""} />{key && <span class="second" title={text("signin.accessKey")}><Name name={key} /></span>}</td>
                 <td class="what" title={requestText(event)}>{requestWords(event)}{!requestWords(event).endsWith(requestURI) && <span class="second"><code>{requestText(event)}</code></span>}</td>
                 <td class="code"><Outcome event={event} /><span class="second">{responseStatus?.code} {wasRefused(event) && responseStatus?.reason}</span></td>
               </tr>

@@ -6,6 +6,7 @@ import { Chip, OwnerText } from "../parts/list";
 import { Problem, asRefusal } from "../parts/problem";
 import { isAdmin, displayNameOf, person } from "../person";
 import { DeleteDialog } from "../parts/deletedialog";
+import { UserText } from "../parts/usertext";
 import { useWrite } from "../parts/write";
 import { ExpirationDialog } from "../keys/details";
 import { keysPath } from "./keys";
@@ -128,7 +129,7 @@ function KeyLine({ accessKey, settle, children }: { accessKey: Key; settle: Comp
     <li>
       <span>
         <a href={`${home}/keys?${new URLSearchParams({ name })}`}>{name}</a>
-        <small>{accessKey.spec.displayName && <span class="quiet">{accessKey.spec.displayName} · </span>}{children}</small>
+        <small>{accessKey.spec.displayName && <span class="quiet"><UserText>{accessKey.spec.displayName}</UserText> · </span>}{children}</small>
       </span>
       <span>{settle}</span>
     </li>

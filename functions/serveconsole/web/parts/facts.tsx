@@ -1,12 +1,12 @@
 import type { ComponentChildren } from "preact";
 import { formatDistance, formatDateTime } from "../times";
 
-/** A name and a value in a list of facts. */
+/** A name and a value in a list of facts. The value has the direction of what somebody has written. */
 export function Fact({ name, children }: { name: ComponentChildren; children: ComponentChildren }) {
   return (
     <>
       <dt>{name}</dt>
-      <dd>{children}</dd>
+      <dd dir="auto">{children}</dd>
     </>
   );
 }

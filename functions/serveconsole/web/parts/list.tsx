@@ -4,13 +4,14 @@ import type { ComponentChildren, RefObject } from "preact";
 import { ask, Refusal, type Column, type Meta, type Row } from "../api";
 import type { watchList } from "../live";
 import { withoutStyles } from "../branding";
-import { text, type Text } from "../texts";
+import { text, withoutTurns, type Text } from "../texts";
 import { currentTime, formatDistance, formatDateTime } from "../times";
 import { Command } from "./command";
 import { Dialog } from "./dialog";
 import { Initials } from "./initials";
 import { Countdown, Problem, asRefusal } from "./problem";
 import { Skeleton } from "./skeleton";
+import { UserText } from "./usertext";
 
 /** An object with the times that the lists show. */
 export interface TimedObject {
@@ -28,11 +29,21 @@ const times: Record<string, (object: TimedObject) => string | undefined> = {
 /** How long before its end a credential is marked, in milliseconds. */
 const endingPeriod = 3 * 86_400_000;
 
+/** From how many letters a name may be cut, and how many letters of its end stay. */
+const longName = 24;
+const nameEnd = 12;
+
+/** Draws the name of an object. Where a cell is too narrow for a long name, its middle is cut: its beginning and its end tell objects apart. */
+export function Name({ name }: { name: string }) {
+  if (name.length < longName) return <>{name}</>;
+  return <span class="name" title={name}><span>{name.slice(0, -nameEnd)}</span><span>{name.slice(-nameEnd)}</span></span>;
+}
+
 /** Draws the text of an owner: "user:ana". */
 export function OwnerText({ owner, displayName }: { owner: string; displayName?: string }) {
   const [, kind, name] = owner.match(/^(user|team|subject):(.+)$/) ?? [];
   if (!kind || !name) return <>{owner}</>;
-  return <span class={`owner ${kind}`} title={owner}><Initials name={displayName || name} /><span class="hidden">{kind} </span>{displayName ? <span>{displayName} <small class="quiet">{name}</small></span> : name}</span>;
+  return <span class={`owner ${kind}`} title={owner}><Initials name={displayName || name} /><span class="hidden">{kind} </span>{displayName ? <span><UserText>{displayName}</UserText> <small class="quiet">{name}</small></span> : <Name name={name} />}</span>;
 }
 
 /** A state in a word, with a mark before it. */
@@ -68,7 +79,7 @@ function Cell({ column: { name }, cell, object }: { column: Column; cell: unknow
   const time = times[name]?.(object);
   const plain = cell === null || cell === undefined ? "" : String(cell);
   const drawn = decorations[name]?.(plain, time) ?? (time ? formatDistance(time) : plain === "<none>" ? "" : plain);
-  return <td>{time ? <time dateTime={time} title={formatDateTime(time)}>{drawn}</time> : drawn}</td>;
+  return <td dir="auto">{time ? <time dateTime={time} title={formatDateTime(time)}>{drawn}</time> : drawn}</td>;
 }
 
 /** Returns the name of an object in the address: with its namespace, if it has one. */
@@ -338,7 +349,7 @@ function Rows<T extends TimedObject>({ rows, columns, hasNamespace, address, isO
         return (
           <tr key={row.object.metadata.uid} class={isOff?.(row.object) ? "off" : ""} aria-rowindex={from + position + 2}>
             {selection && <td class="pick"><input type="checkbox" value={row.object.metadata.uid} aria-label={text("list.select", { name: id })} /></td>}
-            {hasNamespace && <td>{row.object.metadata.namespace}</td>}
+            {hasNamespace && <td><Name name={row.object.metadata.namespace ?? ""} /></td>}
             {columns.map(({ column, i }) => i === displayName ? null : i === 0 ? (
               <th scope="row">
                 <a
@@ -349,9 +360,9 @@ function Rows<T extends TimedObject>({ rows, columns, hasNamespace, address, isO
                     address.openedName.value = id;
                   }}
                 >
-                  {String(row.cells[i])}
+                  <Name name={String(row.cells[i])} />
                 </a>
-                {second ? <span class="second">{String(second)}</span> : null}
+                {second ? <span class="second" dir="auto">{withoutTurns(String(second))}</span> : null}
               </th>
             ) : <Cell column={column} cell={row.cells[i]} object={row.object} />)}
           </tr>

@@ -3,7 +3,7 @@ import { useEffect, useId, useMemo, useRef } from "preact/hooks";
 import labels from "../pages.json";
 import { Icon, type IconName } from "./icons";
 import {
-  asRefusal, clustersPath, Dialog, Fact, group, home, idOf, listPages, may, messageOf, type Meta, OwnerText, projectNamespaces, type Refusal, text, type Text, withoutStyles,
+  asRefusal, clustersPath, Dialog, Fact, group, home, idOf, listPages, may, messageOf, type Meta, OwnerText, projectNamespaces, type Refusal, text, type Text, UserText, withoutStyles,
 } from "../shared";
 
 /** The name of a page: the end of its path. */
@@ -207,7 +207,7 @@ export function Search({ pages, query: typed, close }: { pages: PageName[]; quer
                     onPointerMove={() => { if (position !== active) chosen.value = href; }}
                   >
                     <Icon name={icon} />
-                    <span class="found">{name}{second && <small class="quiet"> {second}</small>}</span>
+                    <span class="found">{name}{second && <small class="quiet"> <UserText>{second}</UserText></small>}</span>
                     {owner && <OwnerText owner={owner} />}
                   </a>
                 );
