@@ -1,38 +1,7 @@
 // Stories of access keys: how they are made, shown, changed and deleted, and how their list follows the API.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { admin, api, requestAsAdmin, saveDownload, createKey, focus, createAccessKey, openWindow, origin, pressWithKeyboard, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
-
-/** Answers lists of keys with this many, in pages of 500, and watches with no event. Hold stops before a row, or refuses what follows, until go. */
-async function serveManyKeys(page, count) {
-  let [limit, code, go] = [Infinity, 0, () => {}];
-  let free = Promise.resolve();
-  const rows = (from) => Array.from({ length: Math.min(500, count - from) }, (_, i) => {
-    const name = `key-${String(from + i).padStart(4, "0")}`;
-    const object = { metadata: { name, uid: name, resourceVersion: "1", creationTimestamp: "2026-01-01T00:00:00Z" }, spec: { user: "ana", type: "User" }, status: {} };
-    return { cells: [name, "user:ana"], object };
-  });
-  await page.route(/ownedaccesskeys\?(?!.*watch=)/, async (route) => {
-    const from = Number(new URL(route.request().url()).searchParams.get("continue") ?? 0);
-    if (from >= limit && code > 0) return route.fulfill({ status: code, contentType: "application/json", body: JSON.stringify({ kind: "Status", apiVersion: "v1", code, message: "not now" }) });
-    if (from >= limit) await free;
-    const left = count - from - 500;
-    const metadata = { resourceVersion: "1", ...(left > 0 ? { continue: String(from + 500), remainingItemCount: left } : {}) };
-    const columnDefinitions = ["Name", "Owner"].map((name) => ({ name, description: name, priority: 0 }));
-    return route.fulfill({ contentType: "application/json", body: JSON.stringify({ kind: "Table", metadata, columnDefinitions, rows: rows(from) }) });
-  });
-  await page.route(/ownedaccesskeys\?.*watch=/, () => {});
-  return {
-    hold(row, refusal = 0) {
-      [limit, code] = [row, refusal];
-      free = new Promise((done) => { go = done; });
-    },
-    go() {
-      limit = Infinity;
-      go();
-    },
-  };
-}
+import { admin, api, requestAsAdmin, saveDownload, createKey, focus, createAccessKey, openWindow, origin, pressWithKeyboard, serveManyKeys, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
 
 export const stories = {
   async "a key is made, shown once, disabled and deleted"() {
