@@ -488,6 +488,11 @@ func (in ScopePreviewExcess) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ScopePreviewGrant) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ScopePreviewGrant"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ScopePreviewRequest) OpenAPIModelName() string {
 	return "sh.platform.management.v1.ScopePreviewRequest"
 }

@@ -170,6 +170,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.ScopePreview{}.OpenAPIModelName():                           schema_managementplatformsh_shared_model_ScopePreview(ref),
 		model.ScopePreviewDecision{}.OpenAPIModelName():                   schema_managementplatformsh_shared_model_ScopePreviewDecision(ref),
 		model.ScopePreviewExcess{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_ScopePreviewExcess(ref),
+		model.ScopePreviewGrant{}.OpenAPIModelName():                      schema_managementplatformsh_shared_model_ScopePreviewGrant(ref),
 		model.ScopePreviewRequest{}.OpenAPIModelName():                    schema_managementplatformsh_shared_model_ScopePreviewRequest(ref),
 		model.ScopePreviewRule{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_ScopePreviewRule(ref),
 		model.ScopePreviewSpec{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_ScopePreviewSpec(ref),
@@ -8141,6 +8142,35 @@ func schema_managementplatformsh_shared_model_ScopePreviewExcess(ref common.Refe
 	}
 }
 
+func schema_managementplatformsh_shared_model_ScopePreviewGrant(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ScopePreviewGrant is a rule that permits a request. Source: ADR-0057.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Source is what gives the right, as in the subject. Source: ADR-0057.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Reason names the rule. Source: ADR-0023.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"reason"},
+			},
+		},
+	}
+}
+
 func schema_managementplatformsh_shared_model_ScopePreviewRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -8488,10 +8518,30 @@ func schema_managementplatformsh_shared_model_ScopePreviewSubject(ref common.Ref
 							Format:      "",
 						},
 					},
+					"also": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Also are the other rules that permit the request. Each of them suffices, so that the request is permitted until all of them are gone. Source: ADR-0057.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.ScopePreviewGrant{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 				Required: []string{"reason"},
 			},
 		},
+		Dependencies: []string{
+			model.ScopePreviewGrant{}.OpenAPIModelName()},
 	}
 }
 

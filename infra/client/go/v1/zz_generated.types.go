@@ -1861,6 +1861,20 @@ type ScopePreviewSubject struct {
 	Source string `json:"source,omitempty"`
 	// Reason names the rule that permits the request.
 	Reason string `json:"reason"`
+	// Also are the other rules that permit the request. Each of them suffices, so that the request is permitted until all of
+	// them are gone.
+	// +optional
+	// +listType=atomic
+	Also []ScopePreviewGrant `json:"also,omitempty"`
+}
+
+// ScopePreviewGrant is a rule that permits a request.
+type ScopePreviewGrant struct {
+	// Source is what gives the right, as in the subject.
+	// +optional
+	Source string `json:"source,omitempty"`
+	// Reason names the rule.
+	Reason string `json:"reason"`
 }
 
 // ScopePreviewRule is a set of requests.
