@@ -162,10 +162,10 @@ export async function* listPages<T>(path: string, query: Record<string, string>,
   }
 }
 
-/** Reads the events of a watch until the watch ends, after this many seconds at the latest, and passes each on as it arrives. OnOpen runs when the API has accepted the watch. */
-export async function watch<T>(path: string, resourceVersion: string, seconds: number, signal: AbortSignal, onOpen: () => void, onEvent: (event: Event<T>) => void): Promise<void> {
+/** Reads the events of a watch until the watch ends, and passes each on as it arrives. OnOpen runs when the API has accepted the watch. */
+export async function watch<T>(path: string, resourceVersion: string, signal: AbortSignal, onOpen: () => void, onEvent: (event: Event<T>) => void): Promise<void> {
   const query = new URLSearchParams({
-    watch: "true", includeObject: "Object", resourceVersion, allowWatchBookmarks: "true", timeoutSeconds: String(seconds),
+    watch: "true", includeObject: "Object", resourceVersion, allowWatchBookmarks: "true", timeoutSeconds: "290",
   });
   const response = await send(`${path}?${query}`, { accept: tables, signal });
   if (!response.body) return;

@@ -10,11 +10,10 @@ const pageSize = 500;
 const shortestStream = 20_000;
 const pollInterval = 30_000;
 const idleAfter = 5 * 60_000;
-/** How many seconds a watch lasts at most, and how much later than that, in milliseconds, a stream that is still open has lost its connection. */
-const watchSeconds = 290;
-const streamGrace = 15_000;
 /** The timer of a list runs each second. After a longer pause, in milliseconds, the page has slept: its stream may be dead without an error. */
 const longestPause = 30_000;
+/** The API sends a bookmark every 20 seconds. Where nothing has come for this long, in milliseconds, two are missing: the connection is lost. */
+const longestSilence = 45_000;
 
 /** Lists are sorted by namespace, then by name. No name contains a space. */
 const sortKey = ({ object: { metadata } }: Row<{ metadata: Meta }>) => `${metadata.namespace ?? ""} ${metadata.name}`;
@@ -33,6 +32,10 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
   /** When a failed request is sent again, in milliseconds. */
   const retryTime = signal(0);
   const reading = signal(false);
+  /** When the platform sent something the last time, in milliseconds. 0: never. */
+  const lastHeard = signal(0);
+  let connection = new AbortController();
+  let silenceTimer: ReturnType<typeof setTimeout> | undefined;
   let lastKey = "";
   let retry = () => {};
   const problem = signal<Refusal | null>(null);
@@ -42,7 +45,6 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
   let current: AbortController | null = null;
   let lastInput = Date.now();
   let lastTick = 0;
-  let streamBegan = 0;
 
   const idle = () => document.hidden || session.value === "ended" || Date.now() - lastInput > idleAfter;
   const wait = (ms: number, signal: AbortSignal) =>
@@ -52,6 +54,28 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
       signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
     });
 
+  /** Returns a signal that ends the requests of a list when the platform is silent for too long, or the browser is offline. */
+  function connect(): AbortSignal {
+    connection = new AbortController();
+    limitSilence();
+    return connection.signal;
+  }
+
+  function loseConnection() {
+    clearTimeout(silenceTimer);
+    connection.abort();
+  }
+
+  function limitSilence() {
+    clearTimeout(silenceTimer);
+    silenceTimer = setTimeout(loseConnection, longestSilence);
+  }
+
+  function noteHeard() {
+    lastHeard.value = Date.now();
+    limitSilence();
+  }
+
   /** Reads as many pages as there are already, so that a list that was read on stays as long as it is. */
   async function read(signal: AbortSignal) {
     const next = new Map<string, Row<T>>();
@@ -59,6 +83,7 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
     const pages: Table<T>[] = [];
     for await (const table of listPages<T>(path, { limit: String(pageSize) }, { signal })) {
       pages.push(table);
+      noteHeard();
       for (const row of table.rows ?? []) next.set(row.object.metadata.uid, row);
       if (next.size >= size) break;
     }
@@ -84,7 +109,8 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
   async function follow(signal: AbortSignal) {
     const beginning = Date.now();
     let tooOld = false;
-    await watch<T>(path, listVersion, watchSeconds, signal, () => { streamBegan = Date.now(); mode.value = "stream"; }, (event) => {
+    await watch<T>(path, listVersion, signal, () => { mode.value = "stream"; }, (event) => {
+      noteHeard();
       if (event.type === "ERROR") {
         tooOld = true;
         return;
@@ -108,17 +134,19 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
   async function run(signal: AbortSignal) {
     let failures = 0;
     while (!signal.aborted) {
+      const connected = connect();
       try {
-        if (failures > 0 || listVersion === "" || polling) await read(signal);
+        if (failures > 0 || listVersion === "" || polling) await read(connected);
         if (polling) {
           failures = 0;
           mode.value = "poll";
           await wait(pollInterval, signal);
         } else {
-          await follow(signal);
+          await follow(connected);
           failures = 0;
         }
       } catch (failure) {
+        loseConnection();
         if (signal.aborted) return;
         failures = mode.value === "stream" ? 1 : failures + 1;
         const refusal = failure instanceof Refusal ? failure : new Refusal(0, "");
@@ -137,6 +165,7 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
   function stop() {
     current?.abort();
     current = null;
+    loseConnection();
   }
 
   function start() {
@@ -157,13 +186,13 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
     if (!current) start();
   }
 
-  /** Starts or stops what keeps the list up to date, and starts it anew if the page has slept or the stream has lost its connection. */
+  /** Starts or stops what keeps the list up to date, and starts it anew if the page has slept. */
   function tick() {
     const now = Date.now();
     const slept = now - lastTick > longestPause;
     lastTick = now;
     if (slept && !document.hidden) lastInput = now;
-    if (slept || (mode.value === "stream" && now - streamBegan > 1000 * watchSeconds + streamGrace)) stop();
+    if (slept) stop();
     start();
   }
 
@@ -175,6 +204,9 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
 
   /** Starts to keep the list up to date, and returns the function that stops it. */
   function begin(): () => void {
+    const onOnline = () => retry();
+    addEventListener("offline", loseConnection);
+    addEventListener("online", onOnline);
     const timer = setInterval(tick, 1000);
     document.addEventListener("visibilitychange", onVisibility);
     for (const name of ["keydown", "pointerdown"]) document.addEventListener(name, noteInput, { passive: true });
@@ -184,6 +216,8 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
       clearInterval(timer);
       document.removeEventListener("visibilitychange", onVisibility);
       for (const name of ["keydown", "pointerdown"]) document.removeEventListener(name, noteInput);
+      removeEventListener("offline", loseConnection);
+      removeEventListener("online", onOnline);
       stop();
     };
   }
@@ -222,5 +256,5 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
     return Math.max(rows.value.size, known + remaining.value);
   });
   const sorted = computed(() => [...rows.value.values()].sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1)));
-  return { columns, rows: sorted, more, total, reading, mode, problem, retryTime, loaded, begin, refresh, next: readNextPage, resume: noteInput, retry: () => retry() };
+  return { columns, rows: sorted, more, total, reading, mode, problem, retryTime, lastHeard, loaded, begin, refresh, next: readNextPage, resume: noteInput, retry: () => retry() };
 }

@@ -25,8 +25,9 @@ import (
 const (
 	// defaultWatch is the minimum duration of a watch without timeoutSeconds. The maximum is twice that.
 	defaultWatch = 30 * time.Minute
-	// defaultBookmarkEvery is the interval between two bookmarks.
-	defaultBookmarkEvery = time.Minute
+	// defaultBookmarkEvery is the interval between two bookmarks. Clients such as the console learn from a missing bookmark that
+	// the connection is lost.
+	defaultBookmarkEvery = 20 * time.Second
 	// defaultCheckEvery is the interval between two checks of the credential.
 	defaultCheckEvery = 30 * time.Second
 	// defaultStuckAfter is the time that a client has to receive the events that are sent at once.

@@ -375,7 +375,7 @@ function Rows<T extends TimedObject>({ rows, columns, hasNamespace, address, isO
 }
 
 /** How the list is kept up to date, with a button for what a person may do about it. */
-function ModeText({ list }: { list: Pick<ReturnType<typeof watchList>, "mode" | "retryTime" | "retry" | "resume"> }) {
+function ModeText({ list }: { list: Pick<ReturnType<typeof watchList>, "mode" | "retryTime" | "problem" | "lastHeard" | "retry" | "resume"> }) {
   const mode = list.mode.value;
   if (mode === "still") return null;
   return (
@@ -384,6 +384,7 @@ function ModeText({ list }: { list: Pick<ReturnType<typeof watchList>, "mode" | 
         {mode === "failed" ? <Countdown end={list.retryTime.value} label="list.failed" />
           : text(mode === "stream" ? "list.live" : mode === "poll" ? "list.polling" : mode === "paused" ? "list.paused" : "list.connecting")}
       </span>
+      {list.problem.value && list.lastHeard.value > 0 && <span class="quiet">{text("list.lastHeard", { when: formatDistance(new Date(list.lastHeard.value).toISOString()) })}</span>}
       {mode === "paused" && <button type="button" onClick={list.resume}>{text("list.resume")}</button>}
       {mode === "failed" && <button type="button" onClick={list.retry}>{text("action.tryAgain")}</button>}
     </>

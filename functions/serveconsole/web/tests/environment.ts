@@ -35,6 +35,7 @@ export function answerWith(answer: (request: ReceivedRequest) => Response | Prom
 }
 
 Object.assign(globalThis, {
+  addEventListener: document.addEventListener, removeEventListener: document.removeEventListener,
   location: { pathname: "/console/keys" }, document,
   fetch: async (address: string, { method, body, signal }: RequestInit) => {
     const { pathname, searchParams } = new URL(address, "https://platform.example.com");

@@ -18,10 +18,10 @@ async function settle() {
   for (let i = 0; i < 50; i++) await new Promise<void>((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = () => { port1.close(); done(); }; port2.postMessage(0); });
 }
 
-/** A platform whose lists are tables, and whose watches send what a test has them send. */
+/** A platform whose lists are tables, and whose watches send what a test has them send, and a bookmark every 20 seconds until silence is called. */
 function serve(lists: (Table<Thing> | number)[]) {
   const requests: ReceivedRequest[] = [];
-  const watches: { send(text: string | Uint8Array): void; end(): void; request: ReceivedRequest }[] = [];
+  const watches: { send(text: string | Uint8Array): void; end(): void; silence(): void; request: ReceivedRequest }[] = [];
   answerWith((request) => {
     requests.push(request);
     if (!request.query.has("watch")) {
@@ -30,8 +30,11 @@ function serve(lists: (Table<Thing> | number)[]) {
     }
     let stream: ReadableStreamDefaultController<Uint8Array>;
     const body = new ReadableStream<Uint8Array>({ start: (controller) => { stream = controller; } });
-    request.signal?.addEventListener("abort", () => stream.error(new Error("aborted")));
-    watches.push({ request, send: (text) => stream.enqueue(typeof text === "string" ? new TextEncoder().encode(text) : text), end: () => stream.close() });
+    const send = (text: string | Uint8Array) => stream.enqueue(typeof text === "string" ? new TextEncoder().encode(text) : text);
+    const bookmarks = setInterval(() => send(event("BOOKMARK", [])), 20_000);
+    const silence = () => clearInterval(bookmarks);
+    request.signal?.addEventListener("abort", () => { silence(); stream.error(new Error("aborted")); });
+    watches.push({ request, send, silence, end: () => { silence(); stream.close(); } });
     return new Response(body);
   });
   return { requests, watches, reads: () => requests.filter(({ query }) => !query.has("watch")).length };
@@ -190,13 +193,42 @@ test("a tab that is shown after an hour reads its list again at once, and once",
   assert.equal(requests.length, 4);
 });
 
-test("a stream that does not end when it has to is replaced", async (t) => {
-  const { list, watches, advance, reads } = await begin(t, [table([row("a")])]);
-  for (let minutes = 0; minutes < 6; minutes++) {
-    await advance(60);
-    dispatch("keydown");
-  }
-  assert.deepEqual([list.mode.value, watches.length, watches[0]!.request.signal?.aborted, reads()], ["stream", 2, true, 2]);
+test("a stream without bookmarks is not live: the list says when it was last heard, and is read again", async (t) => {
+  const { list, watches, advance, reads, names } = await begin(t, [table([row("old")]), 0, table([row("new")])]);
+  await advance(70);
+  assert.deepEqual([list.mode.value, watches.length, reads()], ["stream", 1, 1]);
+  watches[0]!.silence();
+  const heard = list.lastHeard.value;
+  await advance(34);
+  assert.equal(list.mode.value, "stream");
+  await advance(1);
+  assert.deepEqual([list.mode.value, list.problem.value?.code, list.lastHeard.value, watches[0]!.request.signal?.aborted, names()], ["failed", 0, heard, true, "old="]);
+  assert.equal(Date.now() - list.lastHeard.value, 45_000);
+  await advance(2);
+  assert.deepEqual([list.mode.value, list.problem.value?.code, reads()], ["failed", 503, 2]);
+  await advance(4);
+  assert.deepEqual([list.mode.value, list.problem.value, reads(), names()], ["stream", null, 3, "new="]);
+});
+
+test("a read without an answer is given up, too", async (t) => {
+  const { list, advance } = await begin(t, [table([row("a")])]);
+  answerWith(({ signal }) => new Promise((_, refuse) => signal?.addEventListener("abort", () => refuse(new Error("aborted")))));
+  dispatch("offline");
+  await settle();
+  await advance(2);
+  assert.equal(list.mode.value, "connecting");
+  await advance(45);
+  assert.deepEqual([list.mode.value, list.problem.value?.code], ["failed", 0]);
+});
+
+test("a browser that is offline is not live, and reads again when it is online", async (t) => {
+  const { list, watches, reads } = await begin(t, [table([row("a")])]);
+  dispatch("offline");
+  await settle();
+  assert.deepEqual([list.mode.value, watches[0]!.request.signal?.aborted, reads()], ["failed", true, 1]);
+  dispatch("online");
+  await settle();
+  assert.deepEqual([list.mode.value, list.problem.value, reads(), watches.length], ["stream", null, 2, 2]);
 });
 
 test("the end leaves neither a request nor a listener", async (t) => {
