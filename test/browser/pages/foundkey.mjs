@@ -24,24 +24,28 @@ export const stories = {
     const before = await activity();
     await signIn(page, admin, "/console/home", page.getByRole("heading", { name: "Hello, admin" }));
     await page.goto(`${origin}/console/found`);
+    await page.waitForFunction(() => document.activeElement?.id === "found-credential");
     await field(page).fill(`  ${leaked}\n`);
     await page.getByRole("button", { name: "Whose is it?" }).click();
-    await page.getByText("user:admin", { exact: true }).waitFor();
+    assert.equal(await page.getByRole("link", { name: "admin" }).getAttribute("href"), "/console/people?name=admin");
     await page.getByText("Nightly build").waitFor();
     const part = (title) => page.getByRole("heading", { name: title }).locator("xpath=following-sibling::ul[1]");
-    await part("Ends with it").getByText("leaked-child").waitFor();
+    await part("Ends with it").getByRole("link", { name: "leaked-child" }).waitFor();
     assert.equal(await activity(), before);
     assert.equal(await page.getByRole("link", { name: "leaked", exact: true }).getAttribute("href"), "/console/keys?name=leaked");
     assert.equal(await page.getByText("This is the key of your session").count(), 0);
     await assertAccessible(page, "a key that was found");
     if (pictureFolder) await page.screenshot({ path: `${pictureFolder}/found.png` });
     await page.getByRole("button", { name: "End it now" }).click();
-    await page.getByText("it is refused from now on").waitFor();
+    await page.getByText("Access key leaked of admin is ended.").waitFor();
     assert.deepEqual([await statusOf(context, leaked), await statusOf(context, child), await field(page).inputValue()], [401, 401, ""]);
+    await field(page).fill(leaked);
+    await page.getByRole("button", { name: "End it now" }).click();
+    await page.getByText("it had ended before").waitFor();
     // A key without scope and end leaves what was made with it.
     await field(page).fill(endless);
     await page.getByRole("button", { name: "Whose is it?" }).click();
-    await part("Made with it, and goes on working").getByText("endless-child").waitFor();
+    await part("Made with it, and goes on working").getByRole("link", { name: "endless-child" }).waitFor();
     for (const name of ["endless", "endless-child"]) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
     // What is no key: nothing, a password, too much, a key that has ended, a token, the key of the session.
     for (const [typed, answer] of [
@@ -51,6 +55,7 @@ export const stories = {
       await field(page).fill(typed);
       await page.getByRole("button", { name: "Whose is it?" }).click();
       await page.getByText(answer).first().waitFor();
+      if (typed === "") assert.deepEqual([await field(page).getAttribute("aria-invalid"), await page.evaluate(() => document.activeElement.id)], ["true", "found-credential"]);
     }
     assert.deepEqual(problems, []);
     await context.close();
@@ -80,7 +85,7 @@ export const stories = {
     await page.keyboard.insertText(leaked);
     await page.keyboard.press("Enter");
     await page.getByText("You may not see the object of this key").waitFor();
-    await page.getByText("user:admin", { exact: true }).waitFor();
+    await page.getByTitle("user:admin", { exact: true }).waitFor();
     await requestAsAdmin(context, "DELETE", "ownedaccesskeys/of-admin");
     await requestAsAdmin(context, "DELETE", "ownedaccesskeys/finder");
     assert.deepEqual(problems, []);

@@ -1,12 +1,16 @@
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
+import { OwnerName } from "../parts/ownername";
 import {
-  ask, asRefusal, CreatedObjects, Fact, formatDistance, group, home, type Key, type KeyChildren, may, person, Problem, readChildren, Refusal, send, session, type Self, text, Time, useSecret,
+  ask, asRefusal, displayNameOf, Fact, formatDistance, group, home, type Key, type KeyChildren, may, person, Problem, readChildren, Refusal, send, session, type Self, text, Time, useSecret,
 } from "../shared";
 import { claimsOf } from "../tokens/claims";
 
 /** The longest text that is sent, in UTF-16 code units. Access keys and tokens are shorter. */
 const longestText = 16_384;
+
+/** How many keys are listed that were made with a key. */
+const listedKeys = 20;
 
 /** What is known of a credential. */
 interface Finding {
@@ -46,6 +50,34 @@ async function inspect(credential: string): Promise<Finding> {
   return finding;
 }
 
+/** The keys and the number of tokens that were made with a key. Each key is a link. */
+function MadeWithKey({ keys, tokens }: KeyChildren["all"]) {
+  if (keys.length + tokens === 0) return <p>{text("state.nothing")}</p>;
+  return (
+    <ul>
+      {keys.length > 0 && (
+        <li>
+          {text(keys.length === 1 ? "count.key" : "count.keys", { count: keys.length })}:{" "}
+          {keys.slice(0, listedKeys).map((name, i) => <>{i > 0 && ", "}<KeyLink name={name} /></>)}{keys.length > listedKeys && " …"}
+        </li>
+      )}
+      {tokens > 0 && <li>{text(tokens === 1 ? "count.token" : "count.tokens", { count: tokens })}</li>}
+    </ul>
+  );
+}
+
+function KeyLink({ name }: { name: string }) {
+  return <a href={`${home}/keys?${new URLSearchParams({ name })}`}>{name}</a>;
+}
+
+/** Says what has become of a credential that was ended. Finding is what was known of it before. Null: nothing. */
+function endedText(finding: Finding | null): string {
+  if (!finding) return text("found.ended");
+  const { self, claims } = finding;
+  if (!self) return text(claims ? "found.endedToken" : "found.endedBefore");
+  return text("found.endedKey", { name: self.accessKey ?? "", owner: displayNameOf(self) });
+}
+
 /** Who the credential is of, what it may do, what it did, and what ends with it. */
 function FindingCard({ finding }: { finding: Finding }) {
   const { self, refusal, claims, key, children } = finding;
@@ -68,9 +100,9 @@ function FindingCard({ finding }: { finding: Finding }) {
     <>
       {person.value?.accessKey === accessKey && <p class="problem">{text("found.own")}</p>}
       <dl>
-        <Fact name={text("field.owner")}>{self.uid}</Fact>
+        <Fact name={text("field.owner")}><OwnerName user={self.user?.name} displayName={self.user?.displayName} team={self.team?.name} subject={self.subject} /></Fact>
         <Fact name={text("signin.accessKey")}>
-          {key ? <a href={`${home}/keys?${new URLSearchParams({ name: accessKey })}`}>{accessKey}</a> : accessKey}
+          {key ? <KeyLink name={accessKey} /> : accessKey}
         </Fact>
         {key?.spec.displayName && <Fact name={text("field.displayName")}>{key.spec.displayName}</Fact>}
         <Fact name={text("field.type")}>{self.accessKeyType}</Fact>
@@ -83,11 +115,11 @@ function FindingCard({ finding }: { finding: Finding }) {
       {children && (
         <>
           <h3>{text("found.ends")}</h3>
-          <CreatedObjects children={children.bound} />
+          <MadeWithKey {...children.bound} />
           {staying.length > 0 && (
             <>
               <h3>{text("found.stays")}</h3>
-              <CreatedObjects children={{ keys: staying, tokens: 0 }} />
+              <MadeWithKey keys={staying} tokens={0} />
               <p class="quiet">{text("found.staysHint")}</p>
             </>
           )}
@@ -104,14 +136,22 @@ export function FoundKey() {
   const finding = useSignal<Finding | null>(null);
   const problem = useSignal<Refusal | null>(null);
   const busy = useSignal(false);
-  const ended = useSignal(false);
+  const ended = useSignal("");
+  /** What is wrong with the text itself. */
+  const mistake = useSignal<"found.empty" | "found.tooLong" | null>(null);
+  const input = useRef<HTMLInputElement>(null);
   useEffect(() => { document.title = `${text("page.found")} · ${text("app.product")}`; }, []);
+  useEffect(() => input.current?.focus(), []);
   async function run(action: (credential: string) => unknown) {
     const typed = credential.value.trim();
     finding.value = null;
-    ended.value = false;
-    problem.value = typed === "" ? new Refusal(400, text("found.empty")) : typed.length > longestText ? new Refusal(400, text("found.tooLong")) : null;
-    if (problem.value) return;
+    ended.value = "";
+    problem.value = null;
+    mistake.value = typed === "" ? "found.empty" : typed.length > longestText ? "found.tooLong" : null;
+    if (mistake.value) {
+      input.current?.focus();
+      return;
+    }
     busy.value = true;
     try {
       await action(typed);
@@ -123,9 +163,11 @@ export function FoundKey() {
   }
   const look = () => run(async (typed) => { finding.value = await inspect(typed); });
   const end = () => run(async (typed) => {
+    // What is to be ended is ended, also if nobody can say whose it is.
+    const known = session.value === "in" ? await inspect(typed).catch(() => null) : null;
     const body = JSON.stringify({ apiVersion: "management.platform.sh/v1", kind: "CredentialRevocation", spec: { credentials: [typed] } });
     await send(`${group}/credentialrevocations`, { method: "POST", probing: true, body });
-    ended.value = true;
+    ended.value = endedText(known);
     credential.value = "";
   });
   const signedIn = session.value === "in" || session.value === "ended";
@@ -134,16 +176,18 @@ export function FoundKey() {
       <h1>{text("page.found")}</h1>
       <p class="quiet">{text("found.lead")}</p>
       <form class="card found" onSubmit={(event) => { event.preventDefault(); void (signedIn ? look() : end()); }}>
-        <label>
-          {text("found.credential")}
+        <div class="field">
+          <label for="found-credential">{text("found.credential")}</label>
           <input
-            type="password" autocomplete="off" spellcheck={false} value={credential.value}
-            onInput={(event) => { credential.value = event.currentTarget.value; finding.value = null; }}
+            ref={input} id="found-credential" type="password" autocomplete="off" spellcheck={false} value={credential.value}
+            aria-invalid={mistake.value !== null} aria-describedby="found-mistake"
+            onInput={(event) => { credential.value = event.currentTarget.value; finding.value = mistake.value = null; }}
           />
-        </label>
+          <div id="found-mistake" class="wrong">{mistake.value && <p>{text(mistake.value)}</p>}</div>
+        </div>
         <Problem refusal={problem.value} />
         <div aria-live="polite">
-          {ended.value && <p class="decision yes">{text("found.ended")}</p>}
+          {ended.value && <p class="decision yes">{ended.value}</p>}
           {finding.value && <FindingCard finding={finding.value} />}
         </div>
         <div class="buttons">
