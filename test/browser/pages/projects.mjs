@@ -1,6 +1,6 @@
 // Stories of projects.
 import assert from "node:assert/strict";
-import { admin, requestAsAdmin, openWindow, createUserWithKey, pressWithKeyboard, accessReviews, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
+import { admin, requestAsAdmin, openWindow, createUserWithKey, origin, pressWithKeyboard, accessReviews, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
 
 export const stories = {
   async "a project is made, its members get roles, it is changed and deleted, and nobody sees a button that they may not use"() {
@@ -49,11 +49,21 @@ export const stories = {
     await other.page.getByRole("dialog").getByRole("link", { name: "till" }).waitFor();
     await other.page.getByRole("dialog").getByText("View: sees its virtual clusters").waitFor();
     assert.deepEqual(await other.page.getByRole("button", { name: /^(New project|Change|Delete)/ }).allTextContents(), []);
+    await other.page.getByText("kubectl get project store -o yaml").waitFor();
+    // Nor do they see a tab that refuses them: they learn why there is no kubeconfig.
+    await other.page.getByRole("dialog").getByRole("link", { name: "till" }).click();
+    await other.page.getByText("Ask an admin of the project store for the role that gets kubeconfigs.").waitFor();
+    assert.deepEqual([await other.page.getByRole("tab", { name: "Who can reach it" }).count(), await other.page.getByRole("button", { name: "Kubeconfig" }).count()], [0, 0]);
     // An admin of the project changes it. What somebody else has changed meanwhile is not overwritten, and nothing typed is lost.
     await other.context.clearCookies();
     await signIn(other.page, anaKey, "/console/projects?name=store", other.page.getByRole("dialog"));
     const own = other.page.getByRole("dialog");
     assert.equal(await other.page.getByRole("button", { name: "New project" }).count(), 0);
+    await own.getByText("kubectl edit project store").waitFor();
+    await own.getByRole("link", { name: "till" }).click();
+    await other.page.getByRole("tab", { name: "Who can reach it" }).click();
+    await own.getByRole("figure").getByText("ana-of-store").first().waitFor();
+    await other.page.goto(`${origin}/console/projects?name=store`);
     await own.getByRole("button", { name: "Change …" }).click();
     await own.getByLabel("Display name").fill("Store of Ana");
     assert.equal((await requestAsAdmin(context, "PATCH", "projects/store", { spec: { description: "by somebody else" } }, "application/merge-patch+json")).status(), 200);

@@ -8,7 +8,7 @@ import { Activity } from "../parts/activity";
 import { OwnerName } from "../parts/ownername";
 import { TabbedSheet } from "../parts/tabs";
 import {
-  Chip, kubeconfigRequest, type Cluster, clustersPath, Fact, AbsentDialog, home, idOf, KubeconfigDialog, List, may, watchList, projectNamespaces, quoteForShell, Refusal,
+  Chip, kubeconfigRequest, type Cluster, clustersPath, Fact, AbsentDialog, home, idOf, isAdmin, KubeconfigDialog, List, may, person, watchList, projectNamespaces, quoteForShell, Refusal,
   text, type Text, Time, useAddress, useOpened, usePermitted, Warnings, type ListTexts,
 } from "../shared";
 
@@ -74,11 +74,28 @@ function About({ cluster }: { cluster: Cluster }) {
   );
 }
 
+/** Reports whether the session may list users and teams. */
+const listsAccounts = () => may("list", "users") && may("list", "teams");
+
+/** Reports whether the caller sees all users and teams. Others see only themselves and their teams. */
+const seesAllAccounts = () => isAdmin() || (person.value?.groups?.includes("platform:auditors") ?? false);
+
+/** Returns the project of a namespace. */
+function projectOf(namespace: string): string {
+  const prefix = person.value?.projectNamespacePrefix ?? "";
+  return namespace.startsWith(prefix) ? namespace.slice(prefix.length) : namespace;
+}
+
 function ClusterDetails({ cluster, tab, close, changed, openKubeconfig }: { cluster: Cluster; tab: Signal<string>; close: () => void; changed: (message: string, warnings?: string[]) => void; openKubeconfig: () => void }) {
   const { namespace, name, resourceVersion } = cluster.metadata;
   const dialog = useSignal<"change" | "delete" | null>(null);
   const object = { resource: "virtualclusterinstances", namespace, name };
-  const [mayUse, mayChange, mayDelete] = usePermitted([kubeconfigRequest(cluster), { verb: "patch", ...object }, { verb: "delete", ...object }], resourceVersion);
+  const asksProject = !seesAllAccounts() && listsAccounts();
+  const [mayUse, mayChange, mayDelete, administers] = usePermitted([
+    kubeconfigRequest(cluster), { verb: "patch", ...object }, { verb: "delete", ...object },
+    // Of the members of a project, only its admins register virtual clusters.
+    ...(asksProject ? [{ verb: "create", resource: object.resource, namespace }] : []),
+  ], resourceVersion);
   const goBack = () => { dialog.value = null; };
   if (dialog.value === "change") return <ClusterForm cluster={cluster} close={goBack} saved={(id, warnings) => { goBack(); changed(text("clusters.changed", { name: id }), warnings); }} />;
   if (dialog.value === "delete") return <DeleteClusterDialog cluster={cluster} close={goBack} deleted={() => { close(); changed(text("clusters.deleted", { name: idOf(cluster) })); }} />;
@@ -89,7 +106,7 @@ function ClusterDetails({ cluster, tab, close, changed, openKubeconfig }: { clus
       command={`kubectl describe vci ${quoteForShell(name)} -n ${quoteForShell(namespace)}`}
       tabs={[
         { name: "about", title: text("sheet.about"), content: () => <About cluster={cluster} /> },
-        { name: "whocan", title: text("whocan.title"), content: () => <WhoCan cluster={cluster} /> },
+        ...(listsAccounts() && (seesAllAccounts() || administers) ? [{ name: "whocan", title: text("whocan.title"), content: () => <WhoCan cluster={cluster} /> }] : []),
         ...(may("list", "auditevents") ? [{
           name: "events", title: text("sheet.events"), content: () => <Activity selector={`resource=virtualclusterinstances,namespace=${namespace},name=${name}`} link={`${home}/audit?${new URLSearchParams(events)}`} />,
         }] : []),
@@ -98,6 +115,7 @@ function ClusterDetails({ cluster, tab, close, changed, openKubeconfig }: { clus
       {mayDelete && <button type="button" class="danger quietly" onClick={() => { dialog.value = "delete"; }}>{text("action.delete")}</button>}
       {mayChange && <button type="button" onClick={() => { dialog.value = "change"; }}>{text("clusters.change")}</button>}
       {mayUse && <button type="button" class="primary" onClick={openKubeconfig}>{text("kubeconfig.title")}</button>}
+      {mayUse === false && <p class="quiet">{text(person.value?.accessKeyScope ? "clusters.notUsedScope" : "clusters.notUsed", { project: projectOf(namespace) })}</p>}
     </TabbedSheet>
   );
 }

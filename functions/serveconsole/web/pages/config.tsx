@@ -3,7 +3,7 @@ import { Connectors } from "../config/connectors";
 import { FieldHelp } from "../config/fieldhelp";
 import { ChangeList, ReviewDialog, RollbackDialog } from "../config/review";
 import { useConfiguration, type Revision } from "../config/state";
-import { Chip, Command, OwnerText, formatDistance, formatDateTime, Problem, text } from "../shared";
+import { Chip, Command, OwnerText, formatDistance, formatDateTime, objectCommand, Problem, text } from "../shared";
 import { stepsAt } from "../studio/documents";
 import { Editor } from "../studio/editor";
 
@@ -84,7 +84,7 @@ export function Configuration() {
         </>
       )}
       {history.value.length > 0 && <History revisions={history.value} current={config.value?.metadata.resourceVersion} rollback={mayRollBack ? (revision) => (rollbackTarget.value = revision) : undefined} />}
-      <Command command="kubectl edit config config" />
+      <Command command={objectCommand("config config", mayChange)} />
       {reviewedDraft.value && config.value && (
         <ReviewDialog
           base={config.value} draft={reviewedDraft.value} close={() => (reviewedDraft.value = null)} reload={() => void load()} onRefusal={showCauses}

@@ -5,7 +5,7 @@ import { KindPage } from "../parts/kindpage";
 import { OwnerField, useOwnerChoice } from "../parts/owner";
 import { OwnerName } from "../parts/ownername";
 import {
-  asRefusal, type Cluster, clustersPath, DetailsDialog, Fact, FormDialog, group, home, idOf, list, type Meta, type Owner,
+  asRefusal, type Cluster, clustersPath, DetailsDialog, Fact, FormDialog, group, home, idOf, list, type Meta, objectCommand, type Owner,
   quoteForShell, type Refusal, DeleteDialog, text, type Text, Time, usePermitted, useWrite, type ListTexts,
 } from "../shared";
 
@@ -156,7 +156,7 @@ function ProjectDetails({ project, close, changed }: { project: Project; close: 
   }
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem} command={`kubectl edit project ${quoteForShell(name)}`} events={{ resource: "projects", object: name }}
+      title={name} close={close} problem={problem} command={objectCommand(`project ${quoteForShell(name)}`, mayChange)} events={{ resource: "projects", object: name }}
       facts={
         <>
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}

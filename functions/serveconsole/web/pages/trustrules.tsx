@@ -6,7 +6,7 @@ import { OwnerField, useOwnerChoice } from "../parts/owner";
 import { OwnerName } from "../parts/ownername";
 import { ScopeField, useScopeChoice } from "../parts/scope";
 import {
-  asRefusal, Chip, DetailsDialog, Fact, FormDialog, group, Lifetime, list, may, type Meta, type Owner, quoteForShell, type Refusal, DeleteDialog,
+  asRefusal, Chip, DetailsDialog, Fact, FormDialog, group, Lifetime, list, may, type Meta, type Owner, objectCommand, quoteForShell, type Refusal, DeleteDialog,
   text, type Text, Time, usePermitted, useWrite, warningsOf, type ListTexts,
 } from "../shared";
 import systems from "../systems.json";
@@ -205,7 +205,7 @@ function TrustRuleDetails({ rule, close, changed }: { rule: Rule; close: () => v
   }
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem.value} command={`kubectl edit trustrule ${quoteForShell(name)}`} events={{ resource: "trustrules", object: name }}
+      title={name} close={close} problem={problem.value} command={objectCommand(`trustrule ${quoteForShell(name)}`, mayChange)} events={{ resource: "trustrules", object: name }}
       facts={
         <>
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}

@@ -32,3 +32,8 @@ export function Command({ command, label }: { command: string; label?: string })
 export function quoteForShell(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
+
+/** Returns the command that edits an object, or that shows it to those who may not change it. */
+export function objectCommand(object: string, mayChange: boolean | undefined): string {
+  return mayChange ? `kubectl edit ${object}` : `kubectl get ${object} -o yaml`;
+}
