@@ -26,10 +26,33 @@ export const stories = {
     await signIn(other.page, key, "/console/people?name=bea", other.page.getByRole("dialog"));
     await decided;
     await other.page.getByRole("button", { name: "Sign out everywhere" }).waitFor();
+    // She changes her display name, and nothing else.
+    const own = other.page.getByRole("dialog");
+    await own.getByRole("button", { name: "Change …" }).click();
+    assert.deepEqual([await own.getByLabel("Display name").inputValue(), await own.locator("input").count()], ["Bea", 1]);
+    await own.getByLabel("Display name").fill("Bea Stone");
+    await own.getByRole("button", { name: "Save" }).click();
+    await other.page.getByText("bea is changed.").waitFor();
     assert.deepEqual(await other.page.getByRole("button", { name: /^(New user|Disable|Delete)\b/ }).allTextContents(), []);
     assert.deepEqual(refused, []);
     assert.deepEqual(other.problems, []);
     await other.context.close();
+    // An admin changes the rest. What is wrong is said at its field.
+    await page.getByRole("link", { name: "Open bea" }).click();
+    await dialog.getByText("Bea Stone").waitFor();
+    await dialog.getByRole("button", { name: "Change …" }).click();
+    await dialog.getByLabel("Email").fill("bea@example.com");
+    await dialog.getByLabel("Groups").fill("platform:own");
+    await dialog.getByLabel("Platform auditor").check();
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByRole("alert").getByText("Correct the marked fields.").waitFor();
+    assert.equal(await dialog.getByLabel("Groups").getAttribute("aria-invalid"), "true");
+    await dialog.getByLabel("Groups").fill("qa, ops");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("bea is changed.").waitFor();
+    const { spec } = await (await requestAsAdmin(context, "GET", "users/bea")).json();
+    assert.deepEqual([spec.displayName, spec.email, spec.groups, spec.clusterRoles], ["Bea Stone", "bea@example.com", ["qa", "ops"], [{ name: "platform-auditor" }]]);
+    await page.keyboard.press("Escape");
     // She joins a team.
     await page.getByRole("link", { name: "Teams" }).click();
     await page.getByRole("button", { name: "New team" }).click();
@@ -87,6 +110,15 @@ export const stories = {
     await press(page.getByRole("link", { name: "Open typed-team" }));
     await press(dialog.getByRole("button", { name: "Remove ben" }));
     await dialog.getByRole("button", { name: "Remove ben" }).waitFor({ state: "detached" });
+    await press(dialog.getByRole("button", { name: "Change …" }));
+    await dialog.getByLabel("Display name").waitFor();
+    await page.keyboard.type("Typed");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("qa");
+    await page.keyboard.press("Enter");
+    await page.getByText("typed-team is changed.").waitFor();
+    const { spec } = await (await requestAsAdmin(context, "GET", "teams/typed-team")).json();
+    assert.deepEqual([spec.displayName, spec.groups, spec.users], ["Typed", ["qa"], ["ana"]]);
     await press(dialog.getByRole("button", { name: "Delete" }));
     await dialog.getByLabel("Type typed-team to delete it").waitFor();
     await page.keyboard.type("typed-team");

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
+import { Field, FieldProblem, withoutCauses } from "../parts/field";
 import { KindPage } from "../parts/kindpage";
 import { OwnerName } from "../parts/ownername";
 import {
@@ -19,6 +20,8 @@ interface User {
 
 const path = `${group}/users`;
 const adminRole = "platform-admin";
+/** The roles on the whole platform. */
+const roles = [[adminRole, "people.admin"], ["platform-auditor", "people.auditor"]] as const;
 const words: ListTexts = {
   title: "page.people", lead: "people.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "people.empty",
 };
@@ -81,7 +84,7 @@ function PasswordDialog({ user, isSelf, close, changed }: { user: string; isSelf
 
 function UserDetails({ user, close, changed }: { user: User; close: () => void; changed: (message?: string) => void }) {
   const { name, resourceVersion, creationTimestamp } = user.metadata;
-  const dialog = useSignal<"" | "delete" | "disable" | "signout" | "password">("");
+  const dialog = useSignal<"" | "change" | "delete" | "disable" | "signout" | "password">("");
   const { problem, patch, post } = useWrite(path);
   const credentials = useSignal<Credentials | null>(null);
   const object = { resource: "users", name };
@@ -103,6 +106,8 @@ function UserDetails({ user, close, changed }: { user: User; close: () => void; 
   const setDisabled = (disabled: boolean) => patch(name, { spec: { disabled } }, finish(text(disabled ? "people.disabled" : "people.enabled", { name })));
   const goBack = () => { problem.value = null; dialog.value = ""; };
   switch (dialog.value) {
+    case "change":
+      return <ChangeUserDialog user={user} close={goBack} saved={finish(text("projects.changed", { name }))} />;
     case "delete":
       return (
         <DeleteDialog path={path} object={user.metadata} close={goBack} deleted={() => { close(); changed(text("people.deleted", { name })); }}>
@@ -156,12 +161,57 @@ function UserDetails({ user, close, changed }: { user: User; close: () => void; 
           {mayDelete && <button type="button" class="danger quietly" onClick={() => (dialog.value = "delete")}>{text("action.delete")}</button>}
           {maySignOut && <button type="button" onClick={() => (dialog.value = "signout")}>{text("people.signOutAsk")}</button>}
           {maySetPassword && hasOrGetsPassword && <button type="button" onClick={() => (dialog.value = "password")}>{text("people.passwordAsk")}</button>}
+          {mayChange && <button type="button" onClick={() => (dialog.value = "change")}>{text("projects.changeAsk")}</button>}
           {maySwitch && <button type="button" onClick={() => { if (spec.disabled) void setDisabled(false); else dialog.value = "disable"; }}>{text(spec.disabled ? "action.enable" : "people.disableAsk")}</button>}
         </>
       }
     >
       {may("list", "ownedaccesskeys") && <><h3>{text("people.credentials")}</h3><CredentialSummary credentials={credentials.value} user={name} /></>}
     </DetailsDialog>
+  );
+}
+
+/** The form of a user as they were when it was opened. Users change their own display name; only admins change the other fields. */
+function ChangeUserDialog({ user, close, saved }: { user: User; close: () => void; saved: () => void }) {
+  // With the resource version that was read, the API refuses to overwrite a concurrent change.
+  const { metadata: { name, uid, resourceVersion }, spec } = useMemo(() => user, []);
+  const displayName = useSignal(spec.displayName ?? "");
+  const email = useSignal(spec.email ?? "");
+  const groups = useSignal((spec.groups ?? []).join(" "));
+  const clusterRoles = useSignal((spec.clusterRoles ?? []).map((role) => role.name));
+  const write = useWrite(path);
+  const isAdminForm = may("create", "users");
+  function submit() {
+    const fields = {
+      displayName: displayName.value.trim(),
+      ...(isAdminForm ? { email: email.value.trim(), groups: groups.value.split(/[\s,]+/).filter(Boolean), clusterRoles: clusterRoles.value.map((role) => ({ name: role })) } : {}),
+    };
+    void write.patch(name, { metadata: { uid, resourceVersion }, spec: fields }, saved);
+  }
+  const refusal = write.problem.value;
+  return (
+    <FormDialog title={text("projects.change", { name })} close={close} submit={submit} write={write} refusal={withoutCauses(refusal, isAdminForm ? ["spec"] : ["spec.displayName"])} button="action.save">
+      <Field label={text("field.displayName")} path="spec.displayName" refusal={refusal} value={displayName.value} set={(to) => (displayName.value = to)} autofocus />
+      {isAdminForm && (
+        <>
+          <Field label={text("field.email")} path="spec.email" refusal={refusal} value={email.value} set={(to) => (email.value = to)} />
+          <Field label={text("claim.groups")} path="spec.groups" refusal={refusal} value={groups.value} set={(to) => (groups.value = to)} hint={text("teams.namesHint")} />
+          <fieldset>
+            <legend>{text("people.roles")}</legend>
+            {roles.map(([role, label]) => (
+              <label class="choice">
+                <input
+                  type="checkbox" checked={clusterRoles.value.includes(role)}
+                  onChange={({ currentTarget }) => { clusterRoles.value = [...clusterRoles.value.filter((other) => other !== role), ...(currentTarget.checked ? [role] : [])]; }}
+                />
+                {text(label)}
+              </label>
+            ))}
+            <FieldProblem refusal={refusal} path="spec.clusterRoles" />
+          </fieldset>
+        </>
+      )}
+    </FormDialog>
   );
 }
 

@@ -1,4 +1,6 @@
 import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import { Field, withoutCauses } from "../parts/field";
 import { KindPage } from "../parts/kindpage";
 import { NameInput } from "../parts/namelist";
 import { OwnerName } from "../parts/ownername";
@@ -17,9 +19,9 @@ const words: ListTexts = {
   title: "page.teams", lead: "teams.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "teams.empty",
 };
 
-function TeamDetails({ team, close, changed }: { team: Team; close: () => void; changed: () => void }) {
+function TeamDetails({ team, close, changed }: { team: Team; close: () => void; changed: (message?: string) => void }) {
   const { metadata: { name, uid, resourceVersion, creationTimestamp }, spec } = team;
-  const deleting = useSignal(false);
+  const dialog = useSignal<"change" | "delete" | null>(null);
   const newMember = useSignal("");
   const { problem, patch } = useWrite(path);
   const [mayChange, mayDelete] = usePermitted([{ verb: "patch", resource: "teams", name }, { verb: "delete", resource: "teams", name }], resourceVersion);
@@ -29,9 +31,11 @@ function TeamDetails({ team, close, changed }: { team: Team; close: () => void; 
     newMember.value = "";
     changed();
   });
-  if (deleting.value) {
+  const goBack = () => { dialog.value = null; };
+  if (dialog.value === "change") return <ChangeTeamDialog team={team} close={goBack} saved={() => { goBack(); changed(text("projects.changed", { name })); }} />;
+  if (dialog.value === "delete") {
     return (
-      <DeleteDialog path={path} object={team.metadata} close={() => (deleting.value = false)} deleted={() => { close(); changed(); }}>
+      <DeleteDialog path={path} object={team.metadata} close={goBack} deleted={() => { close(); changed(); }}>
         <p>{text("teams.deleteLead")}</p>
       </DeleteDialog>
     );
@@ -50,7 +54,8 @@ function TeamDetails({ team, close, changed }: { team: Team; close: () => void; 
       }
       buttons={
         <>
-          {mayDelete && <button type="button" class="danger quietly" onClick={() => (deleting.value = true)}>{text("action.delete")}</button>}
+          {mayDelete && <button type="button" class="danger quietly" onClick={() => { dialog.value = "delete"; }}>{text("action.delete")}</button>}
+          {mayChange && <button type="button" onClick={() => { dialog.value = "change"; }}>{text("projects.changeAsk")}</button>}
           {mayChange && <button type="button" onClick={() => void write({ disabled: !spec.disabled })}>{text(spec.disabled ? "action.enable" : "action.disable")}</button>}
         </>
       }
@@ -77,6 +82,23 @@ function TeamDetails({ team, close, changed }: { team: Team; close: () => void; 
       )}
       <p class="quiet">{text("teams.memberGroups")}</p>
     </DetailsDialog>
+  );
+}
+
+/** The form of a team as it was when the form was opened. Members have buttons of their own. */
+function ChangeTeamDialog({ team, close, saved }: { team: Team; close: () => void; saved: () => void }) {
+  // With the resource version that was read, the API refuses to overwrite a concurrent change.
+  const { metadata: { name, uid, resourceVersion }, spec } = useMemo(() => team, []);
+  const displayName = useSignal(spec.displayName ?? "");
+  const groups = useSignal((spec.groups ?? []).join(" "));
+  const write = useWrite(path);
+  const submit = () => write.patch(name, { metadata: { uid, resourceVersion }, spec: { displayName: displayName.value.trim(), groups: groups.value.split(/[\s,]+/).filter(Boolean) } }, saved);
+  const refusal = write.problem.value;
+  return (
+    <FormDialog title={text("projects.change", { name })} close={close} submit={submit} write={write} refusal={withoutCauses(refusal, ["spec.displayName", "spec.groups"])} button="action.save">
+      <Field label={text("field.displayName")} path="spec.displayName" refusal={refusal} value={displayName.value} set={(to) => (displayName.value = to)} autofocus />
+      <Field label={text("claim.groups")} path="spec.groups" refusal={refusal} value={groups.value} set={(to) => (groups.value = to)} hint={text("teams.namesHint")} />
+    </FormDialog>
   );
 }
 
@@ -107,7 +129,7 @@ export function Teams() {
     <KindPage<Team>
       path={path} resource="teams" words={words} command="kubectl get teams --watch" newLabel="teams.new" isOff={(team) => team.spec.disabled ?? false}
       create={(close, created) => <NewTeamDialog close={close} created={() => created()} />}
-      details={(team, close, changed) => <TeamDetails key={team.metadata.uid} team={team} close={close} changed={() => changed()} />}
+      details={(team, close, changed) => <TeamDetails key={team.metadata.uid} team={team} close={close} changed={changed} />}
     />
   );
 }
