@@ -197,6 +197,14 @@ export const stories = {
     assert.match(page.url(), /show=refused&object=nobodys/);
     const lines = readFileSync(await saveDownload(page, () => page.getByRole("button", { name: "Export as JSON lines" }).click()), "utf8").trim().split("\n");
     assert.deepEqual(lines.map((one) => JSON.parse(one)).map(({ kind, verb, responseStatus }) => [kind, verb, responseStatus.code]), [["Event", "delete", 404]]);
+    // Names are exact: the fields offer them, and a display name finds nothing, which the page explains.
+    await focus(page.getByLabel("Access key", { exact: true }));
+    await page.locator("datalist option[value=audited]").waitFor({ state: "attached" });
+    await page.getByLabel("Who", { exact: true }).fill("Ana Martínez");
+    await page.getByRole("button", { name: "Show events" }).click();
+    await page.getByText("Names must match exactly").waitFor();
+    await page.getByRole("button", { name: "Remove the filter Who: Ana Martínez" }).click();
+    await page.getByText("Names must match exactly").waitFor({ state: "detached" });
     // The keyboard alone: the address has the filters, and the event says what the caller may do now.
     await page.reload();
     await focus(rows.nth(1).getByRole("link"));

@@ -6,6 +6,7 @@ import {
 } from "../shared";
 import { accessKeyOf, type AuditEvent, escapeSelectorValue, eventsPath, readEvents, requestText, requestWords, resourceOf, wasRefused } from "../kinds/auditevent";
 import { Bars } from "../parts/bars";
+import { NameInput, type NameSource } from "../parts/namelist";
 import { Outcome } from "../parts/outcome";
 import { Skeleton } from "../parts/skeleton";
 import { type Bar, countInBars, stepOf } from "../parts/timebars";
@@ -19,6 +20,11 @@ const choices: [value: string, label: Text, terms: string[]][] = [
   ["all", "audit.all", []],
   ["refused", "audit.refusals", ["code=4xx"]],
 ];
+
+/** The filters whose values are exact names, with the resource whose names are offered. */
+const namedResources: Record<string, NameSource["resource"]> = { user: "users", object: "virtualclusterinstances", key: "ownedaccesskeys" };
+const offeredResources: NameSource["resource"][] = ["projects", "virtualclusterinstances", "teams", "users", "ownedaccesskeys"];
+const exampleNames: Record<string, Text> = { user: "audit.userExample", object: "audit.nameExample", key: "audit.keyExample" };
 
 /** The filters that are texts, by their names in the address, with the field of the selector. First are those that are always shown. */
 const filters: [name: string, field: string, label: Text, first?: boolean][] = [
@@ -257,6 +263,8 @@ export function Audit() {
     if (JSON.stringify(Object.values(parameters).map(({ value }) => value)) === before) void read(null);
   }
   const valueOf = (name: string) => drafts.value[name] ?? parameters[name]!.value;
+  /** Objects are those of the resource that is chosen, if its names can be offered. */
+  const sourceOf = (name: string) => (name === "object" && offeredResources.find((resource) => resource === valueOf("resource").trim())) || namedResources[name]!;
   const draft = (name: string, value: string) => { drafts.value = { ...drafts.value, [name]: value }; };
   const timeChip = times.from.value || times.to.value
     ? [times.from.value ? formatDateTime(times.from.value) : "", times.to.value ? formatDateTime(times.to.value) : ""].join(" – ").trim()
@@ -290,7 +298,9 @@ export function Audit() {
       <form class={more.value ? "filters open" : "filters"} onSubmit={(event) => { event.preventDefault(); submit(); }}>
         {filters.map(([name, , label, first]) => (
           <label class={first ? "first" : "rest"}>{text(label)}
-            <input type="search" value={valueOf(name)} autocapitalize="off" spellcheck={false} onInput={(event) => draft(name, event.currentTarget.value)} />
+            {namedResources[name] ? (
+              <NameInput type="search" source={{ resource: sourceOf(name) }} placeholder={text(exampleNames[name]!)} value={valueOf(name)} onInput={(event) => draft(name, event.currentTarget.value)} />
+            ) : <input type="search" value={valueOf(name)} autocapitalize="off" spellcheck={false} onInput={(event) => draft(name, event.currentTarget.value)} />}
           </label>
         ))}
         {bounds.map(([name, label]) => (
@@ -333,6 +343,7 @@ export function Audit() {
         />
       )}
       <p class="quiet" role="status" aria-busy={busy.value}>{reading.value && coverage}</p>
+      {reading.value && events.length === 0 && [...Object.keys(namedResources), "namespace"].some((name) => parameters[name]!.value) && <p class="quiet">{text("audit.exact")}</p>}
       {!reading.value && !problem.value && <Skeleton rows={8} />}
       {reading.value && <Events events={events} addressOf={address.addressOfObject} open={(name) => (openedName.value = name)} />}
       <div class="buttons start more">

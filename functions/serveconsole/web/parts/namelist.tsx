@@ -5,7 +5,7 @@ import { clustersPath, group, list, may, type Meta, person, projectNamespaces } 
 
 /** What names are offered: those of the objects of a resource. Virtual clusters are those of a project, if there is one. */
 export interface NameSource {
-  resource: "projects" | "virtualclusterinstances" | "teams" | "users";
+  resource: "projects" | "virtualclusterinstances" | "teams" | "users" | "ownedaccesskeys";
   project?: string;
 }
 
@@ -41,6 +41,7 @@ async function readNames(source: NameSource): Promise<Choice[]> {
 /** The attributes of an input that offers names. */
 interface Attributes {
   id?: string;
+  type?: "search";
   name?: string;
   value?: string;
   required?: boolean;
