@@ -141,7 +141,7 @@ function PersonMenu() {
         {self && (
           <>
             <p class="whole" dir="auto"><strong>{name}</strong></p>
-            {(self.groups ?? []).length > 0 && <p class="quiet"><span class="hidden">{text("claim.groups")}: </span>{self.groups?.map((group) => <code>{group} </code>)}</p>}
+            {(self.groups ?? []).length > 0 && <p class="quiet">{text("claim.groups")}: {self.groups?.map((group) => <code>{group} </code>)}</p>}
           </>
         )}
         <label>

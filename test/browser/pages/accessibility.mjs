@@ -264,7 +264,7 @@ const adminPages = everyPage("people, rules, configuration and studio", async (p
   await page.keyboard.press("Control+Home");
   await page.keyboard.insertText("platformHost: look.example.com\n");
   await page.keyboard.press("ArrowUp");
-  await page.getByRole("heading", { name: "status.platformHost" }).waitFor();
+  await page.getByRole("heading", { name: "platformHost", exact: true }).waitFor();
   await look("config");
   await page.getByRole("button", { name: "Review the changes" }).click();
   await page.getByText("+ platformHost: look.example.com").waitFor();

@@ -242,9 +242,9 @@ export const stories = {
     await picture.waitFor();
     assert.deepEqual(asked, [{ verb: "create", group: "management.platform.sh", resource: "virtualclusterinstances", subresource: "kubeconfig", namespace: "p-shop", name: "dev" }]);
     assert.deepEqual(await picture.locator(".way strong").allTextContents(), ["Owner", "Project", "Access entry", "Platform admin", "Another way", "Kubeconfig with a token"]);
-    await picture.getByRole("link", { name: "user Ana Look ana" }).waitFor();
+    await picture.getByRole("link", { name: "user Ana Look (ana)" }).waitFor();
     await picture.getByRole("link", { name: "team testers" }).waitFor();
-    await picture.getByText("user eve and the teams testers").waitFor();
+    await picture.getByText("user eve also as a member of the team testers").waitFor();
     assert.equal(await picture.getByRole("link", { name: "user emi-14" }).isVisible(), false);
     await picture.getByText("9 more").click();
     await picture.getByRole("link", { name: "user emi-14" }).waitFor();

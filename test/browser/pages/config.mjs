@@ -318,6 +318,7 @@ export const stories = {
     const help = page.getByRole("complementary", { name: "About this field" });
     await help.getByText("how much the platform shines").waitFor();
     await help.getByText("Dull").waitFor();
+    await help.getByRole("heading", { name: "shininess", exact: true }).waitFor();
     assert.deepEqual(problems, []);
     await context.close();
   },

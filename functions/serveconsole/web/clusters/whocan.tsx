@@ -52,7 +52,7 @@ function SubjectName({ accessKey, teams = [], ...owner }: Subject) {
     <>
       <OwnerName {...owner} />
       {accessKey && <small class="quiet"> {text("whocan.accessKey", { name: accessKey })}</small>}
-      {teams.length > 0 && <small class="quiet"> {text("whocan.teams", { teams: teams.join(", ") })}</small>}
+      {teams.length > 0 && <small class="quiet"> {text(teams.length === 1 ? "whocan.team" : "whocan.teams", { teams: teams.join(", ") })}</small>}
     </>
   );
 }

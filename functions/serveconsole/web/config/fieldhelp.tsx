@@ -3,6 +3,11 @@ import { useEffect } from "preact/hooks";
 import { readFieldHelp, type FieldHelp } from "../schema";
 import { text } from "../texts";
 
+/** Names with commas between them. */
+function Names({ names }: { names: string[] }) {
+  return <>{names.map((name, i) => <>{i > 0 && ", "}<code>{name}</code></>)}</>;
+}
+
 /** The description of a field, from the OpenAPI document. */
 export function FieldHelp({ steps }: { steps: (string | number)[] }) {
   const help = useSignal<FieldHelp | null>(null);
@@ -19,11 +24,12 @@ export function FieldHelp({ steps }: { steps: (string | number)[] }) {
     <aside class="card help" aria-live="polite" aria-label={text("config.help")}>
       {!field ? <p class="quiet">{text("config.helpNone")}</p> : (
         <>
-          <h2><code>{field.path}</code></h2>
+          {/* The text has the fields of the status. */}
+          <h2>{field.path === "status" ? text("page.config") : <code>{field.path.replace("status.", "")}</code>}</h2>
           <p class="quiet">{field.type}</p>
           <p>{field.description}</p>
-          {field.values.length > 0 && <p>{text("config.helpValues")} {field.values.map((value) => <><code>{value}</code> </>)}</p>}
-          {field.fields.length > 0 && <p class="quiet">{text("config.helpFields")} {field.fields.map((name) => <><code>{name}</code> </>)}</p>}
+          {field.values.length > 0 && <p>{text("config.helpValues")} <Names names={field.values} /></p>}
+          {field.fields.length > 0 && <p class="quiet">{text("config.helpFields")} <Names names={field.fields} /></p>}
         </>
       )}
     </aside>

@@ -63,7 +63,7 @@ export function DetailsDialog(props: {
     <Dialog title={title} close={close} sheet>
       <dl>{facts}</dl>
       {children}
-      {events && may("list", "auditevents") && <p><a href={`${home}/audit?${new URLSearchParams(events)}`}>{text("events.link")}</a></p>}
+      {events && may("list", "auditevents") && <p><a href={`${home}/audit?${new URLSearchParams(events)}`}>{text(events.user ? "events.theirs" : "events.link")}</a></p>}
       <Command command={command} />
       <Problem refusal={problem} />
       <Warnings warnings={warnings} />

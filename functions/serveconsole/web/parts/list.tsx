@@ -43,7 +43,7 @@ export function Name({ name }: { name: string }) {
 export function OwnerText({ owner, displayName }: { owner: string; displayName?: string }) {
   const [, kind, name] = owner.match(/^(user|team|subject):(.+)$/) ?? [];
   if (!kind || !name) return <>{owner}</>;
-  return <span class={`owner ${kind}`} title={owner}><Initials name={displayName || name} /><span class="hidden">{kind} </span>{displayName ? <span><UserText>{displayName}</UserText> <small class="quiet">{name}</small></span> : <Name name={name} />}</span>;
+  return <span class={`owner ${kind}`} title={owner}><Initials name={displayName || name} /><span class="hidden">{kind} </span>{displayName ? <span><UserText>{displayName}</UserText> <small class="quiet">({name})</small></span> : <Name name={name} />}</span>;
 }
 
 /** A state in a word, with a mark before it. */
