@@ -170,6 +170,13 @@ export const stories = {
     await page.unroute(/watch=true/);
     await again.click();
     await live.waitFor();
+    // A browser that is offline is not live, at once, and reads again when it is online.
+    await context.setOffline(true);
+    await page.getByText(/^Last heard /).waitFor();
+    assert.equal(await live.count(), 0, "offline: live");
+    await context.setOffline(false);
+    await live.waitFor();
+    assert.equal(await page.getByText(/^Last heard /).count(), 0);
     assert.deepEqual(problems, []);
     await context.close();
   },
