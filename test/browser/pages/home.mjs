@@ -10,7 +10,7 @@ const configureAudit = async (context, audit) => {
 export const stories = {
   async "the first page says what needs somebody"() {
     const { context, page, problems } = await openWindow();
-    for (const [name, spec] of Object.entries({ "soon-over": { ttl: 86_400, displayName: "Nightly" }, "switched-off": { disabled: true }, "long-lived": {} })) {
+    for (const [name, spec] of Object.entries({ "soon-over": { ttl: 2 * 86_400, displayName: "Nightly" }, "switched-off": { disabled: true }, "long-lived": {} })) {
       assert.equal((await requestAsAdmin(context, "POST", "ownedaccesskeys", { metadata: { name }, spec })).status(), 201);
     }
     // Keys that are made to end soon ask for nothing.
@@ -30,6 +30,8 @@ export const stories = {
     await page.keyboard.press("Enter");
     // Each line has the button that settles it.
     await page.getByRole("button", { name: "Extend soon-over" }).click();
+    assert.equal(await page.getByRole("dialog").getByLabel("No expiration").count(), 1);
+    assert.equal(await page.getByRole("dialog").getByLabel("1 day").count(), 0);
     await page.getByRole("dialog").getByLabel("30 days").check();
     await page.getByRole("dialog").getByRole("button", { name: "Change expiration" }).click();
     await page.getByRole("link", { name: "soon-over" }).waitFor({ state: "detached" });

@@ -258,7 +258,7 @@ export const stories = {
   },
   async "a key that ends soon works on with one press"() {
     const { context, page, problems } = await openWindow();
-    await createAccessKey(context, "soon", { ttl: 3600 });
+    await createAccessKey(context, "soon", { ttl: 47 * 3600 });
     await createAccessKey(context, "later", { ttl: 30 * 86_400 });
     await signIn(page, admin, "/console/keys?name=later", page.getByRole("dialog").getByRole("button", { name: "Disable" }));
     assert.equal(await page.getByRole("group", { name: "Let it work on" }).count(), 0);
@@ -266,13 +266,28 @@ export const stories = {
     await page.getByRole("link", { name: "Open soon" }).click();
     const group = page.getByRole("group", { name: "Let it work on, from now, for" });
     const ttl = async () => (await (await requestAsAdmin(context, "GET", "ownedaccesskeys/soon")).json()).spec.ttl;
-    await group.getByRole("button", { name: "7 days" }).click();
+    // A day from now is earlier than the end of the key: no button shortens it.
+    assert.deepEqual((await group.getByRole("button").allTextContents()).map((label) => label.replace(/ [A-Z].*/, "")), ["7 days", "30 days", "90 days"]);
+    await group.getByRole("button", { name: /^7 days [A-Z][a-z]{2} \d+, \d{4}$/ }).click();
     await page.getByRole("dialog").getByText(/^It now expires on /).waitFor();
     assert.ok((await ttl()) >= 604_800 && (await ttl()) < 605_800, `${await ttl()}`);
+    await group.getByRole("button", { name: "7 days", disabled: true }).waitFor();
     // The buttons stay, so that the keyboard goes on from there.
     await pressWithKeyboard(page, group.getByRole("button", { name: "30 days" }));
     await page.getByRole("dialog").getByText(/\(in (29|30) days\)/).waitFor();
     assert.ok((await ttl()) >= 2_592_000 && (await ttl()) < 2_593_000, `${await ttl()}`);
+    await assertAccessible(page, "a key that works on");
+    if (pictureFolder) await page.screenshot({ path: `${pictureFolder}/key-extended.png` });
+    // To end it earlier, there is the dialog, which says so.
+    await page.getByRole("button", { name: "Change expiration …" }).click();
+    await page.getByRole("dialog").getByLabel("90 days").check();
+    assert.equal(await page.getByRole("dialog").getByText("This shortens").count(), 0);
+    await page.getByRole("dialog").getByLabel("1 day").check();
+    await page.getByRole("dialog").getByText(/^This shortens the life of the key: it ends on .* instead of /).waitFor();
+    if (pictureFolder) await page.screenshot({ path: `${pictureFolder}/key-shortened.png` });
+    await page.getByRole("button", { name: "Change expiration" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Disable" }).waitFor();
+    assert.ok((await ttl()) >= 86_400 && (await ttl()) < 87_400, `${await ttl()}`);
     assert.deepEqual(problems, []);
     await context.close();
   },

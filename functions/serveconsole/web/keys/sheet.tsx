@@ -1,8 +1,8 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import {
-  AbsentDialog, asRefusal, Chip, CopyButton, CreatedObjects, currentTime, DeleteDialog, Dialog, ExpirationDialog, extendedTTL, extensions, Fact, formatDateTime, formatDistance,
-  home, isAdmin, type Key, type KeyChildren, keysPath, may, person, Problem, quoteForShell, readChildren, Refusal, Skeleton, text, Time, usePermitted, useWrite, warningsOf,
+  AbsentDialog, asRefusal, Chip, CopyButton, CreatedObjects, currentTime, DeleteDialog, Dialog, ExpirationDialog, extendedTTL, Fact, formatDateTime, formatDistance,
+  home, isAdmin, isLater, type Key, type KeyChildren, keysPath, type LifetimeChoice, longerExtensions, may, person, Problem, quoteForShell, readChildren, Refusal, Skeleton, text, Time, usePermitted, useWrite, warningsOf,
 } from "../shared";
 import { Activity } from "../parts/activity";
 import { OwnerName } from "../parts/ownername";
@@ -22,14 +22,17 @@ function Owner({ spec: { user, team, subject } }: Key) {
   return user || team ? <OwnerName user={user} team={team} /> : <>{text("keys.subject", { name: subject ?? "" })}</>;
 }
 
-/** Buttons that let a key work on from now, each with one press. They stay while the sheet is open, so that the focus has a place. */
+/**
+ * Buttons that let a key work on from now, each with one press. They stay while the sheet is open, so that the focus has a place, and do nothing
+ * once the key ends later than they say.
+ */
 function Extension({ accessKey, changed }: { accessKey: Key; changed: (warnings: string[]) => void }) {
   const { metadata: { name }, status } = accessKey;
   const end = status?.expirationTimestamp;
-  const offered = useSignal(false);
+  const offered = useSignal<LifetimeChoice[] | null>(null);
   const outcome = useSignal("");
   const { busy, problem, patch } = useWrite(keysPath);
-  if (end && Date.parse(end) - Math.max(currentTime.value, Date.now()) < extensionPeriod) offered.value = true;
+  if (end && Date.parse(end) - Math.max(currentTime.value, Date.now()) < extensionPeriod) offered.value ??= longerExtensions(accessKey);
   if (!offered.value) return null;
   const extend = (seconds: number) => patch(name, { spec: { ttl: extendedTTL(accessKey, seconds) } }, async (response) => {
     const { status: extended } = (await response.json()) as Key;
@@ -40,7 +43,10 @@ function Extension({ accessKey, changed }: { accessKey: Key; changed: (warnings:
     <div class="extension">
       <div role="group" aria-labelledby="extension" class="buttons start">
         <span id="extension">{text(accessKey.spec.ttlAfterLastActivity ? "keys.extendIdle" : "keys.extend")}</span>
-        {extensions.filter(([seconds]) => seconds > 0).map(([seconds, label]) => <button type="button" disabled={busy.value} onClick={() => void extend(seconds)}>{text(label)}</button>)}
+        {offered.value.filter(([seconds]) => seconds > 0).map(([seconds, label, , date]) => {
+          const later = isLater(accessKey, seconds);
+          return <button type="button" disabled={busy.value} aria-disabled={!later} onClick={() => { if (later) void extend(seconds); }}>{text(label)} <small class="quiet">{date}</small></button>;
+        })}
       </div>
       <p role="status" class="quiet">{outcome.value}</p>
       <Problem refusal={problem.value} />

@@ -279,7 +279,7 @@ export function Home() {
       )}
       {overview.value && Requests && <Requests />}
       {settling.value?.task === "extend" && (
-        <ExpirationDialog accessKey={settling.value.key} close={() => (settling.value = null)} changed={() => { settling.value = null; void read(); }} />
+        <ExpirationDialog accessKey={settling.value.key} extend close={() => (settling.value = null)} changed={() => { settling.value = null; void read(); }} />
       )}
       {settling.value?.task === "delete" && (
         <DeleteDialog path={keysPath} object={settling.value.key.metadata} close={() => (settling.value = null)} deleted={() => { settling.value = null; void read(); }}>

@@ -2,8 +2,8 @@ import type { Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { text, type Text } from "../texts";
 
-/** A lifetime in seconds, with its text, and the count in the text. */
-export type LifetimeChoice = [seconds: number, label: Text, count?: number];
+/** A lifetime in seconds, with its text, the count in the text, and the date at which it ends. */
+export type LifetimeChoice = [seconds: number, label: Text, count?: number, date?: string];
 
 /** The field of the lifetime of a credential, in seconds. */
 export function Lifetime({ seconds, choices, children }: { seconds: Signal<number>; choices: LifetimeChoice[]; children?: ComponentChildren }) {
@@ -11,10 +11,10 @@ export function Lifetime({ seconds, choices, children }: { seconds: Signal<numbe
     <fieldset>
       <legend>{text("lifetime.title")}</legend>
       <div class="choices">
-        {choices.map(([choice, label, count = 0]) => (
+        {choices.map(([choice, label, count = 0, date]) => (
           <label class="choice">
             <input type="radio" name="ttl" checked={seconds.value === choice} onChange={() => (seconds.value = choice)} />
-            {text(label, { count })}
+            {text(label, { count })}{date && <small class="quiet">{date}</small>}
           </label>
         ))}
       </div>
