@@ -11,11 +11,11 @@ document.addEventListener("visibilitychange", advance);
 const units: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "short" });
 
-/** Returns the distance of a time from now: "in 3 days", "5 min. ago". */
+/** Returns the distance of a time from now, rounded: "in 3 days", "5 min. ago". A unit begins at one and a half of it. */
 export function formatDistance(time: string): string {
   const seconds = Math.round((Date.parse(time) - Math.max(currentTime.value, Date.now())) / 1000);
   for (const [unit, size] of units) {
-    if (Math.abs(seconds) >= size * 2 || unit === "second") return relative.format(Math.trunc(seconds / size), unit);
+    if (Math.abs(seconds) >= size * 1.5 || unit === "second") return relative.format(Math.round(seconds / size), unit);
   }
   return time;
 }

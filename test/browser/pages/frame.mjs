@@ -338,6 +338,9 @@ export const stories = {
     await row("cell-a").getByRole("rowheader").getByText("Two lines", { exact: true }).waitFor();
     assert.equal(await page.getByRole("columnheader", { name: "Display Name" }).count(), 0);
     await page.getByRole("columnheader", { name: "State" }).waitFor();
+    await page.getByRole("columnheader", { name: "Created" }).waitFor();
+    // A day is a day at once.
+    await cell("cell-a", "in 24 hr.");
     await cell("cell-a", "Enabled");
     await cell("cell-b", "Disabled");
     await cell("cell-b", "team cell-web");

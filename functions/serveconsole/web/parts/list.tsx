@@ -73,7 +73,7 @@ const decorations: Record<string, (cell: string, time?: string) => ComponentChil
 };
 
 /** Columns whose heads say what their decorated cells are. */
-const headings: Record<string, Text> = { Disabled: "field.state" };
+const headings: Record<string, Text> = { Disabled: "field.state", Age: "field.created" };
 
 function Cell({ column: { name }, cell, object }: { column: Column; cell: unknown; object: TimedObject }) {
   const time = times[name]?.(object);
