@@ -332,6 +332,7 @@ export const stories = {
     for (const [name, spec] of Object.entries({
       "cell-a": { displayName: "Two lines", ttl: 86_400, scope: { projects: [{ project: "shop" }], roles: [{ role: "platformCLI" }] } }, "cell-b": { disabled: true, team: "cell-web" }, "cell-c": {},
     })) await createAccessKey(context, name, spec);
+    for (const [name, clusterRoles] of [["cell-admin", [{ name: "platform-admin" }]], ["cell-user", []]]) await requestAsAdmin(context, "POST", "users", { metadata: { name }, spec: { clusterRoles } });
     await signIn(page, admin, "/console/keys?filter=cell-");
     const row = (name) => page.getByRole("row").filter({ has: page.getByRole("link", { name: `Open ${name}` }) });
     const cell = (name, text) => row(name).getByRole("cell", { name: text, exact: true }).waitFor();
@@ -354,6 +355,17 @@ export const stories = {
     assert.deepEqual(await look(), [true, "underline"]);
     assert.deepEqual(await row("cell-a").locator("code").allTextContents(), ["role:platformCLI +1"]);
     await assertAccessible(page, "cells");
+    // The filter finds what the cells show, and their values as well.
+    for (const [words, names] of Object.entries({
+      enabled: ["cell-a", "cell-c"], Disabled: ["cell-b"], everything: ["cell-b", "cell-c"], "team:cell-web": ["cell-b"], "role:platformCLI": ["cell-a"], "in 24 hr.": ["cell-a"], "two línes": ["cell-a"],
+    })) {
+      await page.getByRole("searchbox").fill(`cell- ${words}`);
+      await page.getByText(new RegExp(`^${names.length} of \\d+ keys$`)).waitFor();
+      for (const name of names) await row(name).waitFor();
+    }
+    await page.goto(`${origin}/console/people?filter=cell-admin+yes`);
+    await page.getByText(/^1 of \d+ entries$/).waitFor();
+    await page.getByRole("link", { name: "Open cell-admin" }).waitFor();
     assert.deepEqual(problems, []);
     await context.close();
   },

@@ -58,17 +58,33 @@ export function ScopeText({ scope }: { scope: string }) {
   return <span class="parts-of-scope" title={scope}>{scope.split(/, */).map((part) => <code>{part}</code>)}</span>;
 }
 
-/** What draws the cells of columns by their names. The cells of other columns are their text. */
-const decorations: Record<string, (cell: string, time?: string) => ComponentChildren> = {
-  Owner: (cell) => <OwnerText owner={cell} />,
-  Disabled: (cell) => <Chip kind={cell === "true" ? "off" : "good"}>{text(cell === "true" ? "state.disabled" : "state.enabled")}</Chip>,
+/** What cells of columns say in words. Times stand with the words of the column. */
+const cellTexts: Record<string, (cell: string, time?: string) => string> = {
+  Disabled: (cell) => text(cell === "true" ? "state.disabled" : "state.enabled"),
   Admin: (cell) => text(cell === "true" ? "state.yes" : "state.no"),
-  Scope: (cell) => <ScopeText scope={cell} />,
-  Signer: (cell) => (cell.includes(", ") ? <Chip kind="warning">{cell}</Chip> : cell),
-  Phase: (cell) => <Chip kind={cell === "Ready" ? "good" : "bad"}>{cell}</Chip>,
-  Expires: (cell, time) => {
-    const left = time ? Date.parse(time) - Math.max(currentTime.value, Date.now()) : Infinity;
-    return time && left < endingPeriod ? <Chip kind={left > 0 ? "warning" : "bad"}>{left > 0 ? formatDistance(time) : text("state.expired")}</Chip> : time ? formatDistance(time) : cell;
+  Scope: (cell) => (cell === "<all>" ? text("scope.everything") : cell === "<none>" ? text("state.nothing") : cell),
+  Expires: (cell, time) => (!time ? cell : timeLeft(time) > 0 ? formatDistance(time) : text("state.expired")),
+};
+
+/** Returns how far ahead a time is, in milliseconds. */
+const timeLeft = (time: string) => Date.parse(time) - Math.max(currentTime.value, Date.now());
+
+/** Returns what a cell shows as text. */
+function textOfCell(name: string, cell: unknown, time?: string): string {
+  const plain = cell === null || cell === undefined ? "" : String(cell);
+  return cellTexts[name]?.(plain, time) ?? (time ? formatDistance(time) : plain === "<none>" ? "" : plain);
+}
+
+/** What draws the texts of columns by their names, from the text and the cell. The others are drawn as text. */
+const decorations: Record<string, (shown: string, cell: unknown, time?: string) => ComponentChildren> = {
+  Owner: (shown) => <OwnerText owner={shown} />,
+  Disabled: (shown, cell) => <Chip kind={String(cell) === "true" ? "off" : "good"}>{shown}</Chip>,
+  Scope: (shown, cell) => (String(cell).startsWith("<") ? shown : <ScopeText scope={shown} />),
+  Signer: (shown) => (shown.includes(", ") ? <Chip kind="warning">{shown}</Chip> : shown),
+  Phase: (shown) => <Chip kind={shown === "Ready" ? "good" : "bad"}>{shown}</Chip>,
+  Expires: (shown, _, time) => {
+    const left = time ? timeLeft(time) : Infinity;
+    return left < endingPeriod ? <Chip kind={left > 0 ? "warning" : "bad"}>{shown}</Chip> : shown;
   },
 };
 
@@ -77,8 +93,8 @@ const headings: Record<string, Text> = { Disabled: "field.state", Age: "field.cr
 
 function Cell({ column: { name }, cell, object }: { column: Column; cell: unknown; object: TimedObject }) {
   const time = times[name]?.(object);
-  const plain = cell === null || cell === undefined ? "" : String(cell);
-  const drawn = decorations[name]?.(plain, time) ?? (time ? formatDistance(time) : plain === "<none>" ? "" : plain);
+  const shown = textOfCell(name, cell, time);
+  const drawn = decorations[name]?.(shown, cell, time) ?? shown;
   return <td dir="auto">{time ? <time dateTime={time} title={formatDateTime(time)}>{drawn}</time> : drawn}</td>;
 }
 
@@ -265,11 +281,16 @@ function SelectAll({ selection, uids }: { selection: Selection; uids: string[] }
   );
 }
 
-/** The text of a row in lowercase, in which the filter looks. It is kept as long as the row. */
-const searchTexts = new WeakMap<Row<TimedObject>, string>();
+/** Returns a text as the filter and the search compare it: without case and accents. */
+export const foldText = (value: string) => value.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 
-function keepSearchText(row: Row<TimedObject>): string {
-  const searchText = [row.object.metadata.namespace ?? "", ...row.cells].join(" ").toLowerCase();
+/** The texts of rows in which the filter looks: what the row shows, and its values. They are kept as long as there is a filter: distances of times change. */
+let searchTexts = new WeakMap<Row<TimedObject>, string>();
+
+function keepSearchText(row: Row<TimedObject>, columns: Column[]): string {
+  const { object, cells } = row;
+  const shown = columns.map(({ name }, i) => textOfCell(name, cells[i], times[name]?.(object)));
+  const searchText = foldText([object.metadata.namespace ?? "", ...cells, ...shown].join(" "));
   searchTexts.set(row, searchText);
   return searchText;
 }
@@ -409,17 +430,20 @@ export function List<T extends TimedObject>(props: {
   const allRows = list.rows.value;
   const sortedRows = useMemo(() => sortRows(allRows, columns, sort.value), [allRows, columns, sort.value]);
   const rows = useMemo(() => {
-    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    if (words.length === 0) return sortedRows;
+    const words = foldText(filter.value).split(/\s+/).filter(Boolean);
+    if (words.length === 0) {
+      searchTexts = new WeakMap();
+      return sortedRows;
+    }
     const matching: Row<T>[] = [];
     for (const row of sortedRows) {
-      const searchText = searchTexts.get(row) ?? keepSearchText(row);
+      const searchText = searchTexts.get(row) ?? keepSearchText(row, columns);
       let matches = true;
       for (const word of words) matches &&= searchText.includes(word);
       if (matches) matching.push(row);
     }
     return matching;
-  }, [sortedRows, filter.value]);
+  }, [sortedRows, columns, filter.value]);
   const more = list.more.value !== "";
   const isStill = list.mode.value === "still";
   const isFiltered = filter.value.trim() !== "";

@@ -3,7 +3,7 @@ import { useEffect, useId, useMemo, useRef } from "preact/hooks";
 import labels from "../pages.json";
 import { Icon, type IconName } from "./icons";
 import {
-  asRefusal, clustersPath, Dialog, Fact, group, home, idOf, listPages, may, messageOf, type Meta, OwnerText, projectNamespaces, type Refusal, text, type Text, UserText, withoutStyles,
+  asRefusal, clustersPath, Dialog, Fact, foldText, group, home, idOf, listPages, may, messageOf, type Meta, OwnerText, projectNamespaces, type Refusal, text, type Text, UserText, withoutStyles,
 } from "../shared";
 
 /** The name of a page: the end of its path. */
@@ -27,7 +27,7 @@ const shownResults = 6;
 /** The columns whose texts are searched and shown besides the name and the owner. */
 const describingColumns = ["Display Name", "Email", "Access Key"];
 
-/** What can be found: its name, what is shown beside it, the text that is searched, in lowercase, and its address in the console. */
+/** What can be found: its name, what is shown beside it, the folded text that is searched, and its address in the console. */
 interface Entry {
   name: string;
   second: string;
@@ -66,7 +66,7 @@ async function readList(page: PageName, resource: string, signal: AbortSignal, r
           const name = idOf(object);
           const second = describingColumns.map(cellOf).filter(Boolean).join(" · ");
           const owner = cellOf("Owner");
-          return { name, second, owner, searchText: `${name} ${second} ${owner}`.toLowerCase(), href: addressOf(page, { name }) };
+          return { name, second, owner, searchText: foldText(`${name} ${second} ${owner}`), href: addressOf(page, { name }) };
         }));
         report({ entries, total: entries.length + (metadata?.remainingItemCount ?? 0), done: !metadata?.continue && i === paths.length - 1 });
       }
@@ -81,7 +81,7 @@ const exactRank = 0;
 
 /** Returns the place of an entry among the entries that have all words: a name that is the query, with or without its namespace, begins with it, has a word that does, or has it. */
 function rankOf({ name: displayed }: Entry, query: string): number {
-  const name = displayed.toLowerCase();
+  const name = foldText(displayed);
   if (name === query || name.endsWith(`/${query}`)) return exactRank;
   const at = name.indexOf(query);
   return at < 0 ? 4 : at > 0 ? (/[\w]/.test(name[at - 1] ?? "") ? 3 : 2) : 1;
@@ -110,7 +110,7 @@ export function Search({ pages, query: typed, close }: { pages: PageName[]; quer
   const results = useRef<HTMLDivElement>(null);
   const searched = useMemo(() => kinds.filter(({ page }) => pages.includes(page)), []);
   const ownEntries = useMemo(() => {
-    const entryOf = (name: string, href: string) => ({ name, second: "", owner: "", searchText: name.toLowerCase(), href });
+    const entryOf = (name: string, href: string) => ({ name, second: "", owner: "", searchText: foldText(name), href });
     return {
       pages: pages.map((page) => ({ icon: page, entry: entryOf(text(labels[page] as Text), addressOf(page, {})) })),
       actions: searched.filter(({ resource }) => may("create", resource)).map(({ page, newLabel }) => ({ icon: page, entry: entryOf(text(newLabel), addressOf(page, { new: "yes" })) })),
@@ -121,7 +121,7 @@ export function Search({ pages, query: typed, close }: { pages: PageName[]; quer
     addEventListener("pagehide", close);
     return () => removeEventListener("pagehide", close);
   }, []);
-  const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = foldText(query.value).split(/\s+/).filter(Boolean);
   const begun = useRef(false);
   begun.current ||= words.length > 0;
   // Nothing is read before somebody types, nor after the dialog is closed.
