@@ -186,6 +186,28 @@ export const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "a state is one line beside the longest name, at every width"() {
+    const { context, page, problems } = await openWindow();
+    const name = "l".repeat(63);
+    const answer = await requestAsAdmin(context, "POST", "namespaces/p-shop/virtualclusterinstances", { metadata: { name }, spec: {} });
+    assert.equal(answer.status(), 201, await answer.text());
+    await signIn(page, admin, "/console/home", page.getByRole("button", { name: `Kubeconfig for p-shop/${name}` }));
+    const line = page.getByRole("listitem").filter({ has: page.getByRole("link", { name: `p-shop/${name}` }) });
+    for (const width of [390, 768, 1280, 2560]) {
+      await page.setViewportSize({ width, height: 800 });
+      const [lines, inside] = await line.locator(".word").evaluate((word) => {
+        const range = document.createRange();
+        range.selectNodeContents(word);
+        const card = word.closest("section").getBoundingClientRect();
+        return [new Set([...range.getClientRects()].map(({ top }) => top)).size, word.closest("li").scrollWidth <= card.width];
+      });
+      assert.deepEqual([lines, inside], [1, true], `at ${width} px`);
+      if (pictureFolder) await page.screenshot({ path: `${pictureFolder}/home-long-name-${width}.png` });
+    }
+    await requestAsAdmin(context, "DELETE", `namespaces/p-shop/virtualclusterinstances/${name}`);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "a part that fails does not hide the others"() {
     const { context, page, problems } = await openWindow();
     await page.route("**/config/config/history", (route) => route.fulfill({

@@ -235,7 +235,7 @@ export function Home() {
                 return (
                   <li>
                     {listsClusters() ? <a href={clusterLink(cluster)}>{namespace}/{name}</a> : <span>{namespace}/{name}</span>}
-                    <span class="quiet">{cluster.status?.phase}</span>
+                    <span class="quiet word">{cluster.status?.phase}</span>
                     {mayUse && <button type="button" aria-label={text("kubeconfig.of", { name: `${namespace}/${name}` })} onClick={() => (kubeconfigOf.value = cluster)}>{text("kubeconfig.title")}</button>}
                   </li>
                 );
