@@ -14,8 +14,8 @@ import { Skeleton } from "./parts/skeleton";
 import { SessionNotice } from "./parts/sessionnotice";
 import { RetryProblem, asRefusal } from "./parts/problem";
 import { SignIn, announceSignOut, finishLogin, readSelf } from "./parts/signin";
-import { isAdmin, displayNameOf, person } from "./person";
-import { may, readRights, rightsProblem } from "./rights";
+import { displayNameOf, person } from "./person";
+import { may, readRights, rightsProblem, rules } from "./rights";
 import { loadTexts, text, type Text } from "./texts";
 
 const themes = ["system", "light", "dark"] as const;
@@ -59,7 +59,7 @@ const pages: Record<PageName, Page> = {
   projects: { group: "people", needs: () => may("list", "projects"), load: () => import("./pages/projects").then((it) => it.Projects) },
   people: { group: "people", needs: () => may("list", "users"), load: () => import("./pages/people").then((it) => it.People) },
   teams: { group: "people", needs: () => may("list", "teams"), load: () => import("./pages/teams").then((it) => it.Teams) },
-  trustrules: { group: "people", needs: () => isAdmin() && may("list", "trustrules"), load: () => import("./pages/trustrules").then((it) => it.TrustRules) },
+  trustrules: { group: "people", needs: () => may("list", "trustrules"), load: () => import("./pages/trustrules").then((it) => it.TrustRules) },
   audit: { group: "platform", needs: () => may("list", "auditevents"), load: () => import("./pages/audit").then((it) => it.Audit) },
   config: { group: "platform", needs: () => may("get", "configs"), load: () => import("./pages/config").then((it) => it.Configuration) },
 };
@@ -330,6 +330,22 @@ function Absent() {
   );
 }
 
+/** Says that the session may not use the page: a list would look as if there were nothing. */
+function NotPermitted({ name }: { name: PageName }) {
+  const title = text(labels[name] as Text);
+  useEffect(() => { document.title = `${title} · ${text("app.product")}`; }, []);
+  return (
+    <>
+      <h1>{title}</h1>
+      <p>{text("app.notPermitted", { page: title.toLowerCase() })}</p>
+      <p><a href={`${home}/home`}>{text("page.home")}</a></p>
+    </>
+  );
+}
+
+/** Reports whether it is known that the session may not use the page. */
+const isNotPermitted = () => session.value !== "guest" && rules.value !== null && page?.needs?.() === false;
+
 /** Reports whether the address asks for the sign-in on behalf of another tab, and removes the request from the address. */
 function takeSignInRequest(): boolean {
   const requested = new URLSearchParams(location.search).has("signin");
@@ -383,7 +399,7 @@ function App() {
               {branding.legal && <iframe title={text("app.legal")} sandbox="allow-popups allow-popups-to-escape-sandbox" src={`${home}/legal`} />}
             </div>
           )}
-          {(state === "in" || state === "ended" || state === "guest" || (state === "out" && page?.public)) && (!page ? <Absent /> : page.component ? <page.component /> : page.load && <LazyPage load={page.load} />)}
+          {(state === "in" || state === "ended" || state === "guest" || (state === "out" && page?.public)) && (!page ? <Absent /> : isNotPermitted() ? <NotPermitted name={pageName} /> : page.component ? <page.component /> : page.load && <LazyPage load={page.load} />)}
         </main>
         {(state === "in" || state === "ended") && <Links top={false} />}
       </div>

@@ -29,6 +29,11 @@ export function isAdmin(): boolean {
   return person.value?.groups?.includes("platform:admins") ?? false;
 }
 
+/** Reports whether the person is an auditor, who sees what admins see. */
+export function isAuditor(): boolean {
+  return person.value?.groups?.includes("platform:auditors") ?? false;
+}
+
 /** The owner of an object: a user or a team. */
 export interface Owner {
   user?: string;

@@ -2,6 +2,7 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { ask, group, Refusal } from "./api";
+import { isAdmin, isAuditor } from "./person";
 
 /** A set of requests that the session permits. */
 interface Rule {
@@ -32,6 +33,8 @@ export async function readRights(): Promise<void> {
 
 /** Reports whether the session permits a verb on some object of a resource. While the permissions are unknown, it does not. */
 export function may(verb: string, resource: string): boolean {
+  // The rules come from the scope. To callers who are no admins, the API shows an empty list of trust rules.
+  if (resource === "trustrules" && !isAdmin() && !(isAuditor() && ["get", "list", "watch"].includes(verb))) return false;
   return (rules.value ?? []).some((rule) => rule.group === "management.platform.sh" && rule.resource === resource && rule.verbs.includes(verb));
 }
 

@@ -1,6 +1,6 @@
 // Stories of trust rules.
 import assert from "node:assert/strict";
-import { admin, requestAsAdmin, openWindow, pressWithKeyboard, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
+import { admin, assertAccessible, createAccessKey, createUserWithKey, openWindow, pressWithKeyboard, requestAsAdmin, signIn, signInWithKeyboard, tabTo } from "../driver.mjs";
 
 export const stories = {
   async "a trust rule for CI jobs is made from a template, refused at its fields, disabled and deleted"() {
@@ -58,6 +58,25 @@ export const stories = {
     await dialog.getByRole("button", { name: "Delete" }).click();
     await page.getByText("deploy-shop is deleted.").waitFor();
     await requestAsAdmin(context, "DELETE", "teams/deployers");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "who may not see trust rules is told so, and an auditor sees them without a button"() {
+    const { context, page, problems } = await openWindow();
+    await requestAsAdmin(context, "POST", "trustrules", { metadata: { name: "seen" }, spec: { issuer: "https://ci.example.com", match: [{ claim: "sub", is: "x" }], owner: { user: "admin" }, scope: {} } });
+    await requestAsAdmin(context, "POST", "users", { metadata: { name: "inspector" }, spec: { clusterRoles: [{ name: "platform-auditor" }] } });
+    const keys = [await createUserWithKey(context, "visitor"), await createAccessKey(context, "narrow-visitor", { user: "visitor", scope: { projects: [{ project: "shop" }] } })];
+    for (const [i, path] of ["trustrules", "config"].entries()) {
+      await signIn(page, keys[i], `/console/${path}`, page.getByText(/^You may not see (trust rules|configuration)\./));
+      assert.equal(await page.getByText("There are no trust rules").count(), 0);
+      await assertAccessible(page, `${path} that may not be seen`);
+      await context.clearCookies();
+    }
+    await signIn(page, await createAccessKey(context, "inspector-key", { user: "inspector" }), "/console/home", page.getByRole("heading", { name: "Hello, inspector" }));
+    await pressWithKeyboard(page, page.getByRole("navigation").getByRole("link", { name: "Trust rules" }));
+    await page.getByRole("link", { name: "Open seen" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "New trust rule" }).count(), 0);
+    for (const path of ["trustrules/seen", "ownedaccesskeys/visitor-key", "ownedaccesskeys/narrow-visitor", "ownedaccesskeys/inspector-key", "users/visitor", "users/inspector"]) await requestAsAdmin(context, "DELETE", path);
     assert.deepEqual(problems, []);
     await context.close();
   },
