@@ -1,7 +1,7 @@
 // Stories of the audit.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { assertAccessible, admin, api, requestAsAdmin, saveDownload, focus, createAccessKey, newFolder, openWindow, origin, pictureFolder, pressWithKeyboard, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
+import { admin, api, assertAccessible, createAccessKey, focus, newFolder, openWindow, origin, pictureFolder, pressWithKeyboard, requestAsAdmin, saveDownload, signIn, signInWithKeyboard, tabTo } from "../driver.mjs";
 
 /** One of the three choices: Changes, All or Refused. */
 const choice = (page, name) => page.locator(".segments label", { hasText: name });
@@ -26,6 +26,20 @@ async function makeBusyKey(context, name) {
 }
 
 export const stories = {
+  async "an audit without a store says what it lacks, and leads those to the configuration who may change it"() {
+    const { context, page, problems } = await openWindow();
+    await signIn(page, admin, "/console/audit", page.getByText("the audit needs a data store"));
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await assertAccessible(page, "the audit without a store");
+    await pressWithKeyboard(page, page.getByRole("link", { name: "Set it in the configuration" }));
+    await page.getByRole("heading", { level: 1, name: "Configuration" }).waitFor();
+    await context.clearCookies();
+    await signIn(page, await createAccessKey(context, "of-nobody", { user: "nobody-special" }), "/console/audit", page.getByText("the audit needs a data store"));
+    assert.equal(await page.getByRole("link", { name: "Set it in the configuration" }).count(), 0);
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/of-nobody");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "the audit of a key that was found: from all its requests to one change, person and time"() {
     const { context, page, problems } = await openWindow({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce" });
     await configureAudit(context, withStore());

@@ -177,6 +177,51 @@ export const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "admins of a new platform see the steps of the first hour until all are done"() {
+    const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
+    await signIn(page, admin, "/console/home", page.getByRole("heading", { name: "The first hour" }));
+    const card = page.locator("section", { has: page.getByRole("heading", { name: "The first hour" }) });
+    const stepsThatAre = async (state) => (await card.getByRole("listitem").filter({ hasText: state }).getByRole("link").allTextContents());
+    const open = ["Set up a place to sign in", "Make two people admins", "Replace the first admin key: it never ends", "Switch on the audit"];
+    assert.deepEqual((await stepsThatAre("To do")).filter((label) => !label.includes("project")), open);
+    assert.ok((await stepsThatAre("Done")).includes("Register the first virtual cluster"));
+    assert.equal(await page.getByText("All well").count(), 0);
+    await assertAccessible(page, "the steps of the first hour");
+    if (pictureFolder) {
+      for (const colorScheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme });
+        for (const width of [390, 1280]) {
+          await page.setViewportSize({ width, height: 800 });
+          await page.screenshot({ path: `${pictureFolder}/home-first-hour-${colorScheme}-${width}.png` });
+        }
+      }
+      await page.setViewportSize({ width: 1200, height: 800 });
+    }
+    // A step leads to where it is done.
+    await pressWithKeyboard(page, card.getByRole("link", { name: "Replace the first admin key" }));
+    await page.getByRole("dialog").getByRole("heading", { name: "admin", exact: true }).waitFor();
+    // What is done is no step, and the list goes.
+    for (const name of ["first", "second"]) await requestAsAdmin(context, "POST", "users", { metadata: { name: `${name}-admin` }, spec: { clusterRoles: [{ name: "platform-admin" }] } });
+    await requestAsAdmin(context, "POST", "projects", { metadata: { name: "first-hour" }, spec: {} });
+    const change = (pattern, edit) => page.route(pattern, async (route) => {
+      const response = await route.fetch({ headers: { ...route.request().headers(), authorization: `Bearer ${admin}` } });
+      const json = await response.json();
+      edit(json);
+      await route.fulfill({ response, json });
+    });
+    await change(/\/config\/config$/, ({ status }) => { status.auth = { ...status.auth, oidc: { issuerURL: "https://id.example.com" } }; status.audit = { enabled: true }; });
+    await page.goto(`${origin}/console/home`);
+    await card.getByRole("listitem").filter({ hasText: "To do" }).first().waitFor();
+    assert.deepEqual(await stepsThatAre("To do"), ["Replace the first admin key: it never ends"]);
+    await change(/ownedaccesskeys\?/, ({ rows }) => { for (const { object } of rows) delete object.spec.groups; });
+    await page.goto(`${origin}/console/home`);
+    await page.getByText("All well: nothing here needs you.").waitFor();
+    assert.equal(await card.count(), 0);
+    await page.unrouteAll({ behavior: "wait" });
+    for (const path of ["users/first-admin", "users/second-admin", "projects/first-hour"]) await requestAsAdmin(context, "DELETE", path);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "a person with nothing to do is told that all is well"() {
     const { context, page, problems } = await openWindow();
     const key = await createAccessKey(context, "of-calm", { user: "calm" });

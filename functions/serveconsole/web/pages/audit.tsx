@@ -1,7 +1,7 @@
 import { batch, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import {
-  AbsentDialog, ask, asRefusal, Command, CopyButton, Dialog, download, Fact, formatDateTime, formatDistance, home, Name, person, Problem, quoteForShell, Refusal, ScopePreview, text, type Text, Time,
+  AbsentDialog, ask, asRefusal, Command, CopyButton, Dialog, download, Fact, formatDateTime, formatDistance, home, isAdmin, may, Name, person, Problem, quoteForShell, Refusal, ScopePreview, text, type Text, Time,
   useAddress,
 } from "../shared";
 import { accessKeyOf, type AuditEvent, escapeSelectorValue, eventsPath, readEvents, requestText, requestWords, resourceOf, wasRefused } from "../kinds/auditevent";
@@ -335,7 +335,12 @@ export function Audit() {
           ))}
         </div>
       )}
-      <Problem refusal={problem.value} />
+      {problem.value?.code === 501 ? (
+        <div class="card" role="status">
+          <p>{text("audit.notOffered")}</p>
+          {isAdmin() && may("update", "configs") && <p><a href={`${home}/config`}>{text("audit.configure")}</a></p>}
+        </div>
+      ) : <Problem refusal={problem.value} />}
       {reading.value && events.length > 0 && (
         <Timeline
           reading={reading.value} narrow={narrow}

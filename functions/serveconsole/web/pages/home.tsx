@@ -29,7 +29,7 @@ const clusterLimit = 100;
 
 interface Config {
   metadata: { resourceVersion?: string };
-  status: { conditions?: { type: string; status: string; reason?: string; message?: string }[]; audit?: { enabled?: boolean; dataStoreEndpoint?: string } };
+  status: { conditions?: { type: string; status: string; reason?: string; message?: string }[]; auth?: Record<string, unknown>; audit?: { enabled?: boolean; dataStoreEndpoint?: string } };
 }
 
 /** The objects that the page shows. A kind that the caller may not read is absent. */
@@ -57,6 +57,19 @@ const loadEndings = () => Promise.all([import("../parts/endings"), loadTexts()])
 
 /** The picture of the requests is a script of its own as well. It is loaded after the tasks. */
 const loadRequests = () => Promise.all([import("../parts/requests"), loadTexts()]).then(([{ Requests }]) => Requests, () => null);
+
+/** The steps of the first hour are a script of its own. They are read after the tasks. */
+async function readFirstHour({ config, keys, clusters }: Overview) {
+  if (!config || !keys || !may("list", "users") || !may("list", "projects")) return null;
+  const facts = { config, keys: (keys.rows ?? []).map((row) => row.object), hasClusters: (clusters ?? []).length > 0 };
+  try {
+    const [{ FirstHour, readFirstHour: readSteps }] = await Promise.all([import("../parts/firsthour"), loadTexts()]);
+    const steps = await readSteps(facts);
+    return { FirstHour, steps: steps.every(({ done }) => done) ? [] : steps };
+  } catch {
+    return null;
+  }
+}
 
 /** Reports whether the session may find events. Only those who may read the configuration know whether there is a store of the audit. */
 function mayHaveEvents(config?: Config): boolean {
@@ -151,12 +164,14 @@ export function Home() {
   const write = useWrite(keysPath);
   const endings = useSignal<typeof import("../parts/endings").Endings | null>(null);
   const requests = useSignal<typeof import("../parts/requests").Requests | null>(null);
+  const firstHour = useSignal<Awaited<ReturnType<typeof readFirstHour>> | "unknown">("unknown");
   const read = async () => {
     const [all, component] = await Promise.all([readOverview(), endings.value ?? loadEndings()]);
     batch(() => {
       endings.value = component;
       overview.value = all;
     });
+    firstHour.value = await readFirstHour(all);
     if (mayHaveEvents(all.config)) requests.value ??= await loadRequests();
   };
   useEffect(() => {
@@ -201,7 +216,7 @@ export function Home() {
     const [label, about] = taskTexts[task];
     return <button type="button" aria-label={text(about, { name })} disabled={write.busy.value} onClick={begin}>{text(label)}</button>;
   }
-  const isAllWell = keys && !keys.metadata?.continue && !refusals?.metadata?.continue && !problem
+  const isAllWell = keys && (firstHour.value === null || (firstHour.value !== "unknown" && firstHour.value.steps.length === 0)) && !keys.metadata?.continue && !refusals?.metadata?.continue && !problem
     && endingSigners.length + expiringKeys.length + refusedKeys.length + unusedKeys.length + (refusals?.rows ?? []).length + failedConditions.length === 0;
   const moreLine = (keys: Key[]) => keys.length > rowLimit ? [<li class="quiet">{text("home.more", { count: keys.length - rowLimit })}</li>] : [];
   return (
@@ -215,6 +230,7 @@ export function Home() {
       <Problem refusal={problem} />
       <Problem refusal={write.problem.value} />
       {isAllWell && <p class="decision yes">{text("home.allWell")}</p>}
+      {firstHour.value && firstHour.value !== "unknown" && firstHour.value.steps.length > 0 && <firstHour.value.FirstHour steps={firstHour.value.steps} />}
       {!overview.value && <p class="quiet" role="status">{text("state.loading")}</p>}
       {overview.value && !problem && !clusters && !keys && !config && !history && <p>{text("home.nothing")}</p>}
       {overview.value && Endings && <Endings keys={allKeys.filter((key) => !isShortLived(key))} signers={signers} />}
