@@ -330,7 +330,8 @@ export const stories = {
     const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
     await requestAsAdmin(context, "POST", "teams", { metadata: { name: "cell-web" }, spec: {} });
     for (const [name, spec] of Object.entries({
-      "cell-a": { displayName: "Two lines", ttl: 86_400, scope: { projects: [{ project: "shop" }], roles: [{ role: "platformCLI" }] } }, "cell-b": { disabled: true, team: "cell-web" }, "cell-c": {},
+      "cell-a": { displayName: "Two lines", ttl: 2 * 86_400, scope: { projects: [{ project: "shop" }], roles: [{ role: "platformCLI" }] } }, "cell-b": { disabled: true, team: "cell-web" }, "cell-c": {},
+      "cell-short": { ttl: 43_200 },
     })) await createAccessKey(context, name, spec);
     for (const [name, clusterRoles] of [["cell-admin", [{ name: "platform-admin" }]], ["cell-user", []]]) await requestAsAdmin(context, "POST", "users", { metadata: { name }, spec: { clusterRoles } });
     await signIn(page, admin, "/console/keys?filter=cell-");
@@ -340,13 +341,16 @@ export const stories = {
     assert.equal(await page.getByRole("columnheader", { name: "Display Name" }).count(), 0);
     await page.getByRole("columnheader", { name: "State" }).waitFor();
     await page.getByRole("columnheader", { name: "Created" }).waitFor();
-    // A day is a day at once.
-    await cell("cell-a", "in 24 hr.");
+    // Two days are two days at once.
+    await cell("cell-a", "in 2 days");
     await cell("cell-a", "Enabled");
     await cell("cell-b", "Disabled");
     await cell("cell-b", "team cell-web");
     await cell("cell-c", "Everything");
     assert.equal(await row("cell-a").locator(".chip.warning").count(), 1);
+    // What is made for some hours ends soon by its nature.
+    await cell("cell-short", "in 12 hr.");
+    assert.equal(await row("cell-short").locator(".chip.warning").count(), 0);
     const name = page.getByRole("link", { name: "Open cell-c" });
     const look = () => name.evaluate((one) => [Number(getComputedStyle(one).fontWeight) < 600, getComputedStyle(one).textDecorationLine]);
     await page.mouse.move(0, 0);
@@ -357,7 +361,7 @@ export const stories = {
     await assertAccessible(page, "cells");
     // The filter finds what the cells show, and their values as well.
     for (const [words, names] of Object.entries({
-      enabled: ["cell-a", "cell-c"], Disabled: ["cell-b"], everything: ["cell-b", "cell-c"], "team:cell-web": ["cell-b"], "role:platformCLI": ["cell-a"], "in 24 hr.": ["cell-a"], "two línes": ["cell-a"],
+      enabled: ["cell-a", "cell-c", "cell-short"], Disabled: ["cell-b"], everything: ["cell-b", "cell-c", "cell-short"], "team:cell-web": ["cell-b"], "role:platformCLI": ["cell-a"], "in 2 days": ["cell-a"], "two línes": ["cell-a"],
     })) {
       await page.getByRole("searchbox").fill(`cell- ${words}`);
       await page.getByText(new RegExp(`^${names.length} of \\d+ keys$`)).waitFor();

@@ -238,6 +238,7 @@ export const stories = {
     assert.equal(answer.status(), 201, await answer.text());
     await signIn(page, admin, "/console/home", page.getByRole("button", { name: `Kubeconfig for p-shop/${name}` }));
     const line = page.getByRole("listitem").filter({ has: page.getByRole("link", { name: `p-shop/${name}` }) });
+    await line.getByText("No endpoint yet").waitFor();
     for (const width of [390, 768, 1280, 2560]) {
       await page.setViewportSize({ width, height: 800 });
       const [lines, inside] = await line.locator(".word").evaluate((word) => {
@@ -249,6 +250,9 @@ export const stories = {
       assert.deepEqual([lines, inside], [1, true], `at ${width} px`);
       if (pictureFolder) await page.screenshot({ path: `${pictureFolder}/home-long-name-${width}.png` });
     }
+    await page.setViewportSize({ width: 1200, height: 800 });
+    await page.goto(`${origin}/console/clusters?name=p-shop/${name}`);
+    for (const chip of [page.getByRole("dialog").locator(".chip"), page.getByRole("table").locator(".chip")]) await chip.and(page.locator(".off")).filter({ hasText: "No endpoint yet" }).waitFor();
     await requestAsAdmin(context, "DELETE", `namespaces/p-shop/virtualclusterinstances/${name}`);
     assert.deepEqual(problems, []);
     await context.close();

@@ -8,7 +8,7 @@ import { Activity } from "../parts/activity";
 import { OwnerName } from "../parts/ownername";
 import { TabbedSheet } from "../parts/tabs";
 import {
-  Chip, kubeconfigRequest, type Cluster, clustersPath, Fact, AbsentDialog, home, idOf, isAdmin, KubeconfigDialog, List, may, person, watchList, projectNamespaces, quoteForShell, Refusal,
+  Chip, kubeconfigRequest, type Cluster, clustersPath, Fact, AbsentDialog, home, idOf, isAdmin, KubeconfigDialog, List, may, person, PhaseChip, watchList, projectNamespaces, quoteForShell, Refusal,
   text, type Text, Time, useAddress, useOpened, usePermitted, Warnings, type ListTexts,
 } from "../shared";
 
@@ -50,7 +50,7 @@ function About({ cluster }: { cluster: Cluster }) {
       <dl>
         {cluster.spec.displayName && <Fact name={text("field.displayName")}>{cluster.spec.displayName}</Fact>}
         {cluster.spec.description && <Fact name={text("field.description")}>{cluster.spec.description}</Fact>}
-        {phase && <Fact name={text("field.state")}><Chip kind={phase === "Ready" ? "good" : "bad"}>{phase}</Chip></Fact>}
+        {phase && <Fact name={text("field.state")}><PhaseChip phase={phase} /></Fact>}
         <Fact name={text("clusters.endpoint")}>{cluster.status?.ingress?.host ?? text("clusters.endpointNone")}</Fact>
         <Fact name={text("field.owner")}>{owner ? <OwnerName {...owner} /> : text("owner.none")}</Fact>
         <Fact name={text("clusters.signer")}>{signerType === "None" ? text("clusters.signerNone") : signerTexts[signerType] ? text(signerTexts[signerType]) : signerType}</Fact>

@@ -2,7 +2,7 @@ import { batch, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { ask, group, home, list, Refusal, type Table } from "../api";
-import { Chip, OwnerText } from "../parts/list";
+import { Chip, OwnerText, phaseText } from "../parts/list";
 import { Problem, asRefusal } from "../parts/problem";
 import { isAdmin, displayNameOf, person } from "../person";
 import { DeleteDialog } from "../parts/deletedialog";
@@ -251,7 +251,7 @@ export function Home() {
                 return (
                   <li>
                     {listsClusters() ? <a href={clusterLink(cluster)}>{namespace}/{name}</a> : <span>{namespace}/{name}</span>}
-                    <span class="quiet word">{cluster.status?.phase}</span>
+                    <span class="quiet word">{phaseText(cluster.status?.phase)}</span>
                     {mayUse && <button type="button" aria-label={text("kubeconfig.of", { name: `${namespace}/${name}` })} onClick={() => (kubeconfigOf.value = cluster)}>{text("kubeconfig.title")}</button>}
                   </li>
                 );

@@ -26,8 +26,9 @@ const times: Record<string, (object: TimedObject) => string | undefined> = {
   Age: ({ metadata }) => metadata.creationTimestamp,
 };
 
-/** How long before its end a credential is marked, in milliseconds. */
-const endingPeriod = 3 * 86_400_000;
+const day = 86_400_000;
+/** How long before its end a credential is marked, in milliseconds. Credentials for a day or less are made to end, and are not. */
+const endingPeriod = 3 * day;
 
 /** From how many letters a name may be cut, and how many letters of its end stay. */
 const longName = 24;
@@ -58,11 +59,20 @@ export function ScopeText({ scope }: { scope: string }) {
   return <span class="parts-of-scope" title={scope}>{scope.split(/, */).map((part) => <code>{part}</code>)}</span>;
 }
 
+/** The phase of a virtual cluster in a word, with a mark before it. */
+export function PhaseChip({ phase }: { phase: string }) {
+  return <Chip kind={phase === "Ready" ? "good" : phase === "Pending" ? "off" : "bad"}>{phaseText(phase)}</Chip>;
+}
+
+/** Returns the phase of a virtual cluster in words. Without an endpoint, it is pending: nothing has failed. */
+export const phaseText = (phase = "") => (phase === "Pending" ? text("state.noEndpoint") : phase);
+
 /** What cells of columns say in words. Times stand with the words of the column. */
 const cellTexts: Record<string, (cell: string, time?: string) => string> = {
   Disabled: (cell) => text(cell === "true" ? "state.disabled" : "state.enabled"),
   Admin: (cell) => text(cell === "true" ? "state.yes" : "state.no"),
   Scope: (cell) => (cell === "<all>" ? text("scope.everything") : cell === "<none>" ? text("state.nothing") : cell),
+  Phase: phaseText,
   Expires: (cell, time) => (!time ? cell : timeLeft(time) > 0 ? formatDistance(time) : text("state.expired")),
 };
 
@@ -76,15 +86,16 @@ function textOfCell(name: string, cell: unknown, time?: string): string {
 }
 
 /** What draws the texts of columns by their names, from the text and the cell. The others are drawn as text. */
-const decorations: Record<string, (shown: string, cell: unknown, time?: string) => ComponentChildren> = {
+const decorations: Record<string, (shown: string, cell: unknown, time: string | undefined, object: TimedObject) => ComponentChildren> = {
   Owner: (shown) => <OwnerText owner={shown} />,
   Disabled: (shown, cell) => <Chip kind={String(cell) === "true" ? "off" : "good"}>{shown}</Chip>,
   Scope: (shown, cell) => (String(cell).startsWith("<") ? shown : <ScopeText scope={shown} />),
   Signer: (shown) => (shown.includes(", ") ? <Chip kind="warning">{shown}</Chip> : shown),
-  Phase: (shown) => <Chip kind={shown === "Ready" ? "good" : "bad"}>{shown}</Chip>,
-  Expires: (shown, _, time) => {
+  Phase: (_, cell) => <PhaseChip phase={String(cell)} />,
+  Expires: (shown, _, time, { metadata }) => {
     const left = time ? timeLeft(time) : Infinity;
-    return left < endingPeriod ? <Chip kind={left > 0 ? "warning" : "bad"}>{shown}</Chip> : shown;
+    const isShortLived = time && Date.parse(time) - Date.parse(metadata.creationTimestamp) <= day;
+    return left <= 0 || (left < endingPeriod && !isShortLived) ? <Chip kind={left > 0 ? "warning" : "bad"}>{shown}</Chip> : shown;
   },
 };
 
@@ -94,7 +105,7 @@ const headings: Record<string, Text> = { Disabled: "field.state", Age: "field.cr
 function Cell({ column: { name }, cell, object }: { column: Column; cell: unknown; object: TimedObject }) {
   const time = times[name]?.(object);
   const shown = textOfCell(name, cell, time);
-  const drawn = decorations[name]?.(shown, cell, time) ?? shown;
+  const drawn = decorations[name]?.(shown, cell, time, object) ?? shown;
   return <td dir="auto">{time ? <time dateTime={time} title={formatDateTime(time)}>{drawn}</time> : drawn}</td>;
 }
 
