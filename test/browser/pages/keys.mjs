@@ -1,7 +1,7 @@
 // Stories of access keys: how they are made, shown, changed and deleted, and how their list follows the API.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { admin, api, requestAsAdmin, saveDownload, createKey, focus, createAccessKey, openWindow, origin, pressWithKeyboard, serveManyKeys, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
+import { admin, api, assertAccessible, pictureFolder, requestAsAdmin, saveDownload, createKey, focus, createAccessKey, openWindow, origin, pressWithKeyboard, serveManyKeys, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
 
 export const stories = {
   async "a key is made, shown once, disabled and deleted"() {
@@ -290,6 +290,39 @@ export const stories = {
       await page.getByRole("dialog").getByText(says).waitFor();
     }
     for (const name of ["sort-a", "sort-b", "sort-c"]) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a list of long names has its end and creation in sight, and is two lines on a phone"() {
+    const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
+    const name = `wide-${"x".repeat(58)}`;
+    await requestAsAdmin(context, "POST", "teams", { metadata: { name: "wide-team-of-the-shop" }, spec: {} });
+    await createAccessKey(context, name, { displayName: "Deploys the shop every night, with all of its parts", team: "wide-team-of-the-shop", ttl: 30 * 86_400, scope: { projects: [{ project: "shop" }, { project: "till" }], roles: [{ role: "platformCLI" }] } });
+    await signIn(page, admin, "/console/keys?filter=wide-");
+    const link = page.getByRole("link", { name: `Open ${name}` });
+    const row = page.getByRole("row").filter({ has: link });
+    const table = page.getByRole("region", { name: "Access keys" });
+    const overflow = () => table.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
+    await link.waitFor();
+    await page.setViewportSize({ width: 1280, height: 800 });
+    assert.ok((await overflow()) <= 0, `${await overflow()}`);
+    for (const head of ["Expires", "Last Activity", "Created"]) await page.getByRole("columnheader", { name: head }).waitFor();
+    assert.equal(await page.getByRole("columnheader", { name: "Type" }).isVisible(), false);
+    if (pictureFolder) await page.screenshot({ path: `${pictureFolder}/keys-wide-1280.png` });
+    await page.setViewportSize({ width: 1920, height: 800 });
+    await page.getByRole("columnheader", { name: "Type" }).waitFor();
+    // What is wider than the page is scrolled below the name.
+    await page.setViewportSize({ width: 900, height: 800 });
+    await table.evaluate((region) => { region.scrollLeft = region.scrollWidth; });
+    const [left, tableLeft] = await Promise.all([link, table].map((one) => one.evaluate((it) => it.getBoundingClientRect().left)));
+    assert.ok(left >= tableLeft, `${left} ${tableLeft}`);
+    await page.setViewportSize({ width: 390, height: 800 });
+    assert.ok((await overflow()) <= 0, `${await overflow()}`);
+    await row.getByText("wide-team-of-the-shop").and(page.locator(":visible")).waitFor();
+    await row.getByText("in 30 days").waitFor();
+    await assertAccessible(page, "a list on a phone");
+    if (pictureFolder) await page.screenshot({ path: `${pictureFolder}/keys-wide-390.png` });
+    for (const path of [`ownedaccesskeys/${name}`, "teams/wide-team-of-the-shop"]) await requestAsAdmin(context, "DELETE", path);
     assert.deepEqual(problems, []);
     await context.close();
   },

@@ -102,11 +102,21 @@ const decorations: Record<string, (shown: string, cell: unknown, time: string | 
 /** Columns whose heads say what their decorated cells are. */
 const headings: Record<string, Text> = { Disabled: "field.state", Age: "field.created" };
 
-function Cell({ column: { name }, cell, object }: { column: Column; cell: unknown; object: TimedObject }) {
+/** Columns that narrow lists leave out. Their values are in the sheet. */
+const minorColumns = ["Type", "User Agent"];
+/** The columns of which a phone shows the first that there is, beside the name. */
+const phoneColumns = ["Expires", "Phase", "Disabled"];
+
+/** Returns the class of the cells of a column: where they have no room. */
+function classOf(name: string, names: string[]): string {
+  return minorColumns.includes(name) ? "rest minor" : name === phoneColumns.find((column) => names.includes(column)) ? "" : "rest";
+}
+
+function Cell({ column: { name }, cell, object, place }: { column: Column; cell: unknown; object: TimedObject; place: string }) {
   const time = times[name]?.(object);
   const shown = textOfCell(name, cell, time);
   const drawn = decorations[name]?.(shown, cell, time, object) ?? shown;
-  return <td dir="auto">{time ? <time dateTime={time} title={formatDateTime(time)}>{drawn}</time> : drawn}</td>;
+  return <td class={place} dir="auto">{time ? <time dateTime={time} title={formatDateTime(time)}>{drawn}</time> : drawn}</td>;
 }
 
 /** Returns the name of an object in the address: with its namespace, if it has one. */
@@ -241,12 +251,12 @@ function sortRows<T extends TimedObject>(rows: Row<T>[], columns: Column[], sort
 }
 
 /** The header of a column. Its button sorts the list by the column, in reverse, and not at all. */
-function ColumnHeader({ column, sort }: { column: Column; sort: Signal<string> }) {
+function ColumnHeader({ column, sort, place }: { column: Column; sort: Signal<string>; place: string }) {
   const { name, description } = column;
   const order = sort.value === name ? "ascending" : sort.value === `-${name}` ? "descending" : undefined;
   const next = order === "ascending" ? `-${name}` : order === "descending" ? "" : name;
   return (
-    <th scope="col" title={description} aria-sort={order}>
+    <th scope="col" class={place} title={description} aria-sort={order}>
       <button type="button" class={`link ${order ?? ""}`} onClick={() => (sort.value = next)}>{headings[name] ? text(headings[name]) : name}</button>
     </th>
   );
@@ -372,18 +382,22 @@ function Rows<T extends TimedObject>({ rows, columns, hasNamespace, address, isO
     if (target.matches(".pick")) target.querySelector("input")?.click();
     else if (!target.closest("a, .pick") && !ctrlKey && !metaKey && !shiftKey && !altKey && getSelection()?.isCollapsed !== false) target.closest("tr")?.querySelector<HTMLElement>("th a")?.click();
   };
-  const displayName = columns.find(({ column }) => column.name === "Display Name")?.i ?? -1;
+  const indexOf = (name: string) => columns.find(({ column }) => column.name === name)?.i ?? -1;
+  const [displayName, owner] = [indexOf("Display Name"), indexOf("Owner")];
+  const names = columns.map(({ column }) => column.name);
+  const places = names.map((name) => classOf(name, names));
   return (
     <tbody ref={body} onChange={onChange} onClick={onClick}>
       <Spacer rows={from} height={height} />
       {rows.slice(from, to).map((row, position) => {
         const id = idOf(row.object);
         const second = row.cells[displayName];
+        const phoneLine = [row.object.metadata.namespace, String(row.cells[owner] ?? "").replace(/^\w+:/, "")].filter(Boolean).join(" · ");
         return (
           <tr key={row.object.metadata.uid} class={isOff?.(row.object) ? "off" : ""} aria-rowindex={from + position + 2}>
             {selection && <td class="pick"><input type="checkbox" value={row.object.metadata.uid} aria-label={text("list.select", { name: id })} /></td>}
-            {hasNamespace && <td><Name name={row.object.metadata.namespace ?? ""} /></td>}
-            {columns.map(({ column, i }) => i === displayName ? null : i === 0 ? (
+            {hasNamespace && <td class="rest"><Name name={row.object.metadata.namespace ?? ""} /></td>}
+            {columns.map(({ column, i }, place) => i === displayName ? null : i === 0 ? (
               <th scope="row">
                 <a
                   href={address.addressOfObject(id)} aria-label={text("list.open", { name: String(row.cells[i]) })}
@@ -396,8 +410,9 @@ function Rows<T extends TimedObject>({ rows, columns, hasNamespace, address, isO
                   <Name name={String(row.cells[i])} />
                 </a>
                 {second ? <span class="second" dir="auto">{withoutTurns(String(second))}</span> : null}
+                {phoneLine && <span class="second phone">{phoneLine}</span>}
               </th>
-            ) : <Cell column={column} cell={row.cells[i]} object={row.object} />)}
+            ) : <Cell column={column} cell={row.cells[i]} object={row.object} place={places[place]!} />)}
           </tr>
         );
       })}
@@ -438,6 +453,7 @@ export function List<T extends TimedObject>(props: {
   useEffect(() => { document.title = `${text(texts.title)} · ${text("app.product")}`; }, []);
   const columns = list.columns.value;
   const visibleColumns = columns.map((column, i) => ({ column, i })).filter(({ column }) => column.priority === 0 || column.name === "Display Name" || wide.includes(column.name));
+  const columnNames = visibleColumns.map(({ column }) => column.name);
   const allRows = list.rows.value;
   const sortedRows = useMemo(() => sortRows(allRows, columns, sort.value), [allRows, columns, sort.value]);
   const rows = useMemo(() => {
@@ -493,13 +509,13 @@ export function List<T extends TimedObject>(props: {
       <Problem refusal={list.problem.value} />
       {!list.loaded.value && !list.problem.value && <Skeleton rows={8} />}
       {list.loaded.value && (
-        <div class="table" tabIndex={0} role="region" aria-label={text(texts.title)}>
+        <div class="table list" tabIndex={0} role="region" aria-label={text(texts.title)}>
           <table aria-rowcount={rows.length + 1}>
             <thead>
               <tr aria-rowindex={1}>
                 {selection && <td class="pick"><SelectAll selection={selection.selected} uids={rows.map((row) => row.object.metadata.uid)} /></td>}
-                {hasNamespace && <th scope="col">{text("field.namespace")}</th>}
-                {visibleColumns.map(({ column }) => column.name !== "Display Name" && <ColumnHeader column={column} sort={sort} />)}
+                {hasNamespace && <th scope="col" class="rest">{text("field.namespace")}</th>}
+                {visibleColumns.map(({ column, i }) => column.name !== "Display Name" && <ColumnHeader column={column} sort={sort} place={i === 0 ? "name" : classOf(column.name, columnNames)} />)}
               </tr>
             </thead>
             <Rows rows={rows} columns={visibleColumns} hasNamespace={hasNamespace} address={address} isOff={isOff} selection={selection?.selected} />
