@@ -22,7 +22,7 @@ async function ariaOutline(part) {
     kept.push(line
       .replace(/\b[0-9a-f]{8}-[0-9a-f-]{27}\b/g, "ID").replace(/\(request [0-9a-f]{32}\)/g, "(request ID)").replace(/127\.0\.0\.1:\d+/g, "HOST").replace(/\b[A-Z][a-z]{2} \d+, \d{4}, [\d:]+ [AP]M/g, "TIME")
       .replace(/(in )?\b\d+ (sec|min|hr|days?)\b\.?( ago)?/g, "SPAN").replace(/\b\d+ (keys|key|entries|entry)\b/g, "COUNT").replace(/Revision \d+/g, "Revision N")
-      .replace(/at most \d+/g, "at most N").replace(/\b[A-Z][a-z]{2} \d+, \d{4}: .*\d signers/g, "BARS"));
+      .replace(/The highest bar: \d+/g, "The highest bar: N").replace(/\b[A-Z][a-z]{2} \d+, \d{4}: .*\d signers/g, "BARS"));
   }
   return `${kept.join("\n")}\n`;
 }
@@ -191,6 +191,7 @@ const ownPages = everyPage("keys, virtual clusters and tokens", async (page, loo
   await look("delete");
   await page.goto(`${origin}/console`);
   await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).waitFor();
+  await page.getByRole("heading", { name: "The first hour" }).waitFor();
   await look("home");
   await page.goto(`${origin}/console/clusters`);
   await page.getByRole("button", { name: "Register a virtual cluster" }).click();

@@ -22,8 +22,13 @@ export const stories = {
     await part("Access keys that expire within 7 days").getByRole("link", { name: "soon-over" }).waitFor();
     await part("Access keys that no longer work").getByText("Disabled by an admin").waitFor();
     for (const name of ["long-lived", "of-an-hour", kubeconfigKey]) assert.equal(await page.getByRole("link", { name, exact: true }).count(), 0, name);
-    // The line on top has the key, and the table behind it leads there.
+    // The line below the tasks has the key, and the table behind it leads there.
     const line = page.getByRole("figure");
+    assert.equal(await line.locator("figcaption").getByText("Access keys").count(), 1);
+    // Tasks are first, and what is no task comes after them.
+    const headings = await page.locator("main h2, main figcaption").allTextContents();
+    const places = ["Access keys that expire", "Access keys that no longer", "Virtual clusters", "What ends"].map((begin) => headings.findIndex((heading) => heading.startsWith(begin)));
+    assert.ok(places.every((place, i) => place >= 0 && (i === 0 || place > places[i - 1])), `${headings}`);
     await line.getByRole("img", { name: /^What ends in the next 90 days, by day: .*\d access keys/ }).waitFor();
     await pressWithKeyboard(page, line.getByText("As a table"));
     await line.getByRole("link", { name: "soon-over" }).waitFor();

@@ -26,6 +26,7 @@ const unusedPeriod = 90 * day;
 const rowLimit = 5;
 const readLimit = 500;
 const clusterLimit = 100;
+const refusalLimit = 50;
 
 interface Config {
   metadata: { resourceVersion?: string };
@@ -97,7 +98,7 @@ async function readOverview(): Promise<Overview> {
       if (!mayHaveEvents(config)) return;
       // A read of its own: the bars below read the last 1,000 events alone, and after the tasks. They cannot say that nothing was refused.
       await list<AuditEvent>(`${group}/auditevents`, {
-        limit: String(rowLimit), fieldSelector: `code=403,after=${new Date(Date.now() - day).toISOString()}`,
+        limit: String(refusalLimit), fieldSelector: `code=403,after=${new Date(Date.now() - day).toISOString()}`,
       }).then((table) => (overview.refusals = table), (failure: unknown) => {
         // Functions of AWS cannot read PostgreSQL.
         if (!(failure instanceof Refusal) || failure.code !== 501) throw failure;
@@ -199,6 +200,7 @@ export function Home() {
   const refusedKeys = allKeys.filter((key) => key.spec.disabled || hasExpired(key));
   const unusedKeys = allKeys.filter((key) => !key.spec.disabled && !hasExpired(key) && instant - Date.parse(key.status?.lastActivity ?? key.metadata.creationTimestamp) > unusedPeriod);
   const failedConditions = (config?.status.conditions ?? []).filter(({ type, status }) => status === "False" || (type === "Confirmed" && status !== "True"));
+  const refusedRequests = refusals?.rows ?? [];
   const latestRevision = history?.[0];
   const endingSigners = signers.filter(({ end }) => Date.parse(end) - instant < periods.signerEnding * day).sort((a, b) => Date.parse(a.end) - Date.parse(b.end));
   const clusterLink = ({ metadata: { namespace, name } }: Cluster) => listsClusters() ? `${home}/clusters?${new URLSearchParams({ name: `${namespace}/${name}` })}` : undefined;
@@ -217,8 +219,8 @@ export function Home() {
     return <button type="button" aria-label={text(about, { name })} disabled={write.busy.value} onClick={begin}>{text(label)}</button>;
   }
   const isAllWell = keys && (firstHour.value === null || (firstHour.value !== "unknown" && firstHour.value.steps.length === 0)) && !keys.metadata?.continue && !refusals?.metadata?.continue && !problem
-    && endingSigners.length + expiringKeys.length + refusedKeys.length + unusedKeys.length + (refusals?.rows ?? []).length + failedConditions.length === 0;
-  const moreLine = (keys: Key[]) => keys.length > rowLimit ? [<li class="quiet">{text("home.more", { count: keys.length - rowLimit })}</li>] : [];
+    && endingSigners.length + expiringKeys.length + refusedKeys.length + unusedKeys.length + refusedRequests.length + failedConditions.length === 0;
+  const moreLine = (entries: unknown[]) => entries.length > rowLimit ? [<li class="quiet">{text("home.more", { count: entries.length - rowLimit })}</li>] : [];
   return (
     <>
       <div class="title">
@@ -233,7 +235,6 @@ export function Home() {
       {firstHour.value && firstHour.value !== "unknown" && firstHour.value.steps.length > 0 && <firstHour.value.FirstHour steps={firstHour.value.steps} />}
       {!overview.value && <p class="quiet" role="status">{text("state.loading")}</p>}
       {overview.value && !problem && !clusters && !keys && !config && !history && <p>{text("home.nothing")}</p>}
-      {overview.value && Endings && <Endings keys={allKeys.filter((key) => !isShortLived(key))} signers={signers} />}
       {overview.value && (
         <div class="parts">
           <Section title="home.endingSigners" values={{ days: periods.signerEnding }}>
@@ -244,20 +245,6 @@ export function Home() {
               </li>
             ))}
           </Section>
-          {clusters && (
-            <Section title="page.clusters" none={keys ? undefined : "clusters.empty"} link={moreClusters ? `${home}/clusters` : undefined}>
-              {clusters.map(({ cluster, mayUse }) => {
-                const { namespace, name } = cluster.metadata;
-                return (
-                  <li>
-                    {listsClusters() ? <a href={clusterLink(cluster)}>{namespace}/{name}</a> : <span>{namespace}/{name}</span>}
-                    <span class="quiet word">{phaseText(cluster.status?.phase)}</span>
-                    {mayUse && <button type="button" aria-label={text("kubeconfig.of", { name: `${namespace}/${name}` })} onClick={() => (kubeconfigOf.value = cluster)}>{text("kubeconfig.title")}</button>}
-                  </li>
-                );
-              })}
-            </Section>
-          )}
           {keys && (
             <>
               <Section title="home.expiringKeys" link={`${home}/keys?sort=Expires`}>
@@ -280,7 +267,7 @@ export function Home() {
           )}
           {refusals && (
             <Section title="home.refusals" none={refusals.metadata?.continue ? "home.refusalsUnknown" : undefined} link={`${home}/audit?show=refused&code=403&last=24h`}>
-              {(refusals.rows ?? []).map((row) => <RefusalLine event={row.object} />)}
+              {[...refusedRequests.slice(0, rowLimit).map((row) => <RefusalLine event={row.object} />), ...(refusals.metadata?.continue ? [] : moreLine(refusedRequests))]}
             </Section>
           )}
           {(config || history) && (
@@ -291,8 +278,23 @@ export function Home() {
               ]}
             </Section>
           )}
+          {clusters && (
+            <Section title="page.clusters" none={keys ? undefined : "clusters.empty"} link={moreClusters ? `${home}/clusters` : undefined}>
+              {clusters.map(({ cluster, mayUse }) => {
+                const { namespace, name } = cluster.metadata;
+                return (
+                  <li>
+                    {listsClusters() ? <a href={clusterLink(cluster)}>{namespace}/{name}</a> : <span>{namespace}/{name}</span>}
+                    <span class="quiet word">{phaseText(cluster.status?.phase)}</span>
+                    {mayUse && <button type="button" aria-label={text("kubeconfig.of", { name: `${namespace}/${name}` })} onClick={() => (kubeconfigOf.value = cluster)}>{text("kubeconfig.title")}</button>}
+                  </li>
+                );
+              })}
+            </Section>
+          )}
         </div>
       )}
+      {overview.value && Endings && <Endings keys={allKeys.filter((key) => !isShortLived(key))} signers={signers} />}
       {overview.value && Requests && <Requests />}
       {settling.value?.task === "extend" && (
         <ExpirationDialog accessKey={settling.value.key} extend close={() => (settling.value = null)} changed={() => { settling.value = null; void read(); }} />

@@ -68,7 +68,10 @@ export function Bars({ bars, step, words, choose, children }: { bars: Bar[]; ste
     <figure class="bars">
       <figcaption>
         {text("bars.most", { title, count: most })}
-        <span class="quiet"><span class="mark" aria-hidden="true" />{text(lowerText)} <span class="mark upper" aria-hidden="true" />{text(upperText)}</span>
+        <span class="quiet">
+          {bars.some(({ lower }) => lower > 0) && <><span class="mark" aria-hidden="true" />{text(lowerText)} </>}
+          {bars.some(({ upper }) => upper > 0) && <><span class="mark upper" aria-hidden="true" />{text(upperText)}</>}
+        </span>
       </figcaption>
       <div
         ref={plot} class={choose ? "plot chosen" : "plot"} role={choose ? "toolbar" : "img"} onKeyDown={choose && move}
