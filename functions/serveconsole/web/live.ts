@@ -54,13 +54,7 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
       signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
     });
 
-  /** Returns a signal that ends the requests of a list when the platform is silent for too long, or the browser is offline. */
-  function connect(): AbortSignal {
-    connection = new AbortController();
-    limitSilence();
-    return connection.signal;
-  }
-
+  /** Ends the request of the list: the platform is silent for too long, or the browser is offline. */
   function loseConnection() {
     clearTimeout(silenceTimer);
     connection.abort();
@@ -134,7 +128,8 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
   async function run(signal: AbortSignal) {
     let failures = 0;
     while (!signal.aborted) {
-      const connected = connect();
+      const { signal: connected } = (connection = new AbortController());
+      limitSilence();
       try {
         if (failures > 0 || listVersion === "" || polling) await read(connected);
         if (polling) {
