@@ -22,7 +22,6 @@ export * from "./parts/deletedialog";
 export * from "./parts/write";
 export * from "./kinds/virtualcluster";
 export * from "./kinds/accesskey";
-export * from "./clusters/kubeconfig";
 export * from "./parts/scopepreview";
 export * from "./keys/details";
 export { keysPath } from "./pages/keys";

@@ -267,4 +267,66 @@ export const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "a secret that is shown once stays until it is kept: a key, a token and a kubeconfig"() {
+    const { context, page, problems } = await openWindow();
+    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    const dialog = page.getByRole("dialog");
+    const saved = dialog.getByRole("button", { name: "I have saved it" });
+    const warning = dialog.getByRole("alert").getByText("You have not saved it.");
+    /** Whether the browser would ask before the page is left. */
+    const asks = () => page.evaluate(() => !dispatchEvent(new Event("beforeunload", { cancelable: true })));
+    const create = {
+      async keys() {
+        await page.getByRole("button", { name: "New key" }).click();
+        await dialog.getByLabel("Name", { exact: true }).fill("once");
+        await page.getByRole("button", { name: "Create key" }).click();
+      },
+      async tokens() {
+        await page.getByRole("button", { name: "New token" }).click();
+        await dialog.getByLabel("Everything that I may do").check();
+        await page.getByRole("button", { name: "Issue token" }).click();
+      },
+      async clusters() {
+        await page.getByRole("link", { name: "Open dev" }).click();
+        await dialog.getByRole("button", { name: "Kubeconfig" }).click();
+        await page.getByRole("button", { name: "Create kubeconfig" }).click();
+      },
+    };
+    await signIn(page);
+    for (const [path, run] of Object.entries(create)) {
+      await page.goto(`${origin}/console/${path}`);
+      await run();
+      await saved.waitFor();
+      await page.waitForFunction(() => history.state?.unsaved);
+      const { href } = new URL(page.url());
+      assert.equal(await asks(), true, path);
+      await page.goBack();
+      await warning.waitFor();
+      await page.waitForFunction(() => history.state?.unsaved);
+      for (let times = 2; times > 0; times--) await page.keyboard.press("Escape");
+      assert.equal(await saved.count(), 1, `${path} after Escape`);
+      await page.goBack();
+      await page.waitForFunction(() => history.state?.unsaved);
+      assert.equal(await saved.count(), 1, path);
+      assert.equal(page.url(), href);
+      await assertAccessible(page, `a secret of ${path}`);
+      await pressWithKeyboard(page, dialog.getByRole("button", { name: "Copy", exact: true }).first());
+      await warning.waitFor({ state: "detached" });
+      assert.equal(await asks(), false, path);
+      assert.ok((await page.evaluate(() => navigator.clipboard.readText())).length > 40, path);
+      await page.keyboard.press("Escape");
+      await saved.waitFor({ state: "detached" });
+    }
+    // Back leads to where the person was before.
+    await page.goto(`${origin}/console/home`);
+    await page.goto(`${origin}/console/keys`);
+    await page.getByRole("button", { name: "New key" }).click();
+    await page.getByRole("button", { name: "Create key" }).click();
+    await saved.click();
+    await page.waitForFunction(() => !history.state?.unsaved && !history.state?.depth);
+    await page.goBack();
+    assert.equal(new URL(page.url()).pathname, "/console/home");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
 };

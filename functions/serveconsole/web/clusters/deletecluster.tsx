@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { type Cluster, clustersPath, DeleteDialog, group, kubeconfigSelector, list, may, text } from "../shared";
+import { type Cluster, clustersPath, DeleteDialog, group, list, may, text } from "../shared";
+import { kubeconfigSelector } from "./kubeconfig";
 
 /** How many access keys are counted. */
 const countedKeys = 500;

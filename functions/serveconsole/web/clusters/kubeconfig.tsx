@@ -1,22 +1,10 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { base, list, warningsOf } from "../api";
-import { useSecret } from "../branding";
-import { useIdempotentPost } from "../parts/idempotency";
-import { Command, CopyButton, quoteForShell } from "../parts/command";
-import { Dialog } from "../parts/dialog";
-import { download } from "../parts/download";
-import { FormFooter, Warnings } from "../parts/frames";
-import { Lifetime } from "../parts/lifetime";
-import { Problem, asRefusal } from "../parts/problem";
-import { useWrite } from "../parts/write";
-import { person } from "../person";
-import { may, isPermitted } from "../rights";
-import { text, type Text } from "../texts";
-import { formatDistance, formatDateTime } from "../times";
-import { clusterPath, type Cluster } from "../kinds/virtualcluster";
-import type { Key } from "../kinds/accesskey";
-import { keysPath as keysPath } from "../pages/keys";
+import {
+  asRefusal, base, type Cluster, clusterPath, Command, Dialog, formatDateTime, formatDistance, FormFooter, isPermitted, type Key, keysPath, Lifetime, list, may, person, Problem, quoteForShell,
+  text, type Text, useIdempotentPost, useWrite, Warnings, warningsOf,
+} from "../shared";
+import { SecretDialog } from "../parts/secret";
 
 const lifetimes: [number, Text][] = [[3600, "lifetime.hour"], [28_800, "lifetime.eightHours"], [86_400, "lifetime.day"], [604_800, "lifetime.week"], [2_592_000, "lifetime.month"]];
 const label = "management.platform.sh/virtualclusterinstance";
@@ -104,8 +92,6 @@ export function KubeconfigDialog({ cluster, close }: { cluster: Cluster; close: 
   const ttl = useSignal(86_400);
   const server = useSignal("");
   const createdKubeconfig = useSignal<CreatedKubeconfig | null>(null);
-  useSecret(createdKubeconfig.value !== null);
-  const visible = useSignal(false);
   const write = useWrite(path);
   const attempt = useIdempotentPost();
   const signer = cluster.spec.signer?.type;
@@ -134,26 +120,21 @@ export function KubeconfigDialog({ cluster, close }: { cluster: Cluster; close: 
 
   if (createdKubeconfig.value) {
     const { text: content, ends, warnings } = createdKubeconfig.value;
-    return (
-      <Dialog title={text("kubeconfig.of", { name })} close={plugin ? close : undefined} wide>
+    const lead = (
+      <>
         <p>
           {text(plugin ? "kubeconfig.pluginLead" : credential.value === "certificate" ? "kubeconfig.certificateLead" : "kubeconfig.tokenLead")}{" "}
           {ends && text("kubeconfig.expires", { when: `${formatDateTime(ends)} (${formatDistance(ends)})` })}
         </p>
         <Warnings warnings={warnings} />
-        <div class="buttons start">
-          <button type="button" class="primary" onClick={() => download(file, content)} autofocus>{text("action.download")}</button>
-          <CopyButton content={() => content} />
-          <button type="button" aria-pressed={visible.value} onClick={() => (visible.value = !visible.value)}>{text(visible.value ? "action.hide" : "action.show")}</button>
-        </div>
-        {visible.value && <pre tabIndex={0}>{content}</pre>}
+      </>
+    );
+    return (
+      <SecretDialog title={text("kubeconfig.of", { name })} wide lines harmless={plugin} lead={lead} file={file} content={content} close={close}>
         {plugin && <Command label={text("kubeconfig.signInFirst")} command={`platform login ${quoteForShell(location.host)}`} />}
         <Command label={text("kubeconfig.use")} command={`kubectl --kubeconfig ${quoteForShell(file)} get namespaces`} />
         {!plugin && <Command label={text("kubeconfig.program")} command={`platform kubeconfig ${quoteForShell(`${namespace}/${name}`)} ${quoteForShell(location.host)}${credential.value === "certificate" ? " --client-cert" : ""} --merge`} />}
-        <div class="buttons">
-          <button type="button" onClick={close}>{text("action.saved")}</button>
-        </div>
-      </Dialog>
+      </SecretDialog>
     );
   }
   return (

@@ -3,7 +3,8 @@ import { useEffect } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { Icon, type IconName } from "../parts/icons";
 import { OwnerName } from "../parts/ownername";
-import { ask, asRefusal, type Cluster, group, home, idOf, type Key, kubeconfigSelector, list, may, Problem, Refusal, Skeleton, text, type Text } from "../shared";
+import { ask, asRefusal, type Cluster, group, home, idOf, type Key, list, may, Problem, Refusal, Skeleton, text, type Text } from "../shared";
+import { kubeconfigSelector } from "./kubeconfig";
 
 /** A user or a team that can reach a virtual cluster, and why. */
 interface Subject {

@@ -1,12 +1,13 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import {
-  ask, CopyButton, Dialog, download, FormDialog, formatDateTime, type Key, keysPath, Lifetime, type LifetimeChoice, person, Problem, quoteForShell, Refusal, ScopePreview, text, type Text,
-  useIdempotentPost, usePermitted, useSecret, useWrite,
+  ask, FormDialog, formatDateTime, type Key, keysPath, Lifetime, type LifetimeChoice, person, Problem, quoteForShell, Refusal, ScopePreview, text, type Text,
+  useIdempotentPost, usePermitted, useWrite,
 } from "../shared";
 import { Field, FieldProblem, withoutCauses } from "../parts/field";
 import { OwnerField, useOwnerChoice } from "../parts/owner";
 import { ScopeField, useScopeChoice } from "../parts/scope";
+import { SecretDialog } from "../parts/secret";
 import type { FormField } from "../pages/keys";
 import { ownerKinds } from "./owners";
 import { readPrefill } from "./prefill";
@@ -163,23 +164,11 @@ function Replacement({ name, successor }: { name: string; successor: Key }) {
 
 /** Shows a new key once. The page keeps nothing of it after the dialog is closed. Model is the key that it was filled in from, or empty. */
 export function NewKeySecret({ accessKey, model, close }: { accessKey: Key; model: string; close: () => void }) {
-  useSecret();
-  const visible = useSignal(false);
-  const secret = accessKey.spec.key ?? "";
+  const file = `${accessKey.metadata.name}.key`;
   return (
-    <Dialog title={text("keys.shownOnce")}>
-      <p>{text("keys.shownOnceLead")}</p>
-      <p class="secret"><code>{visible.value ? secret : "•".repeat(24)}</code></p>
-      <div class="buttons start">
-        <button type="button" aria-pressed={visible.value} onClick={() => (visible.value = !visible.value)}>{text(visible.value ? "action.hide" : "action.show")}</button>
-        <CopyButton content={() => secret} />
-        <button type="button" onClick={() => download(`${accessKey.metadata.name}.key`, `${secret}\n`)}>{text("action.download")}</button>
-      </div>
-      <p class="quiet"><code>kubectl --token "$(cat {quoteForShell(`${accessKey.metadata.name}.key`)})" get ownedaccesskeys</code></p>
+    <SecretDialog title={text("keys.shownOnce")} lead={<p>{text("keys.shownOnceLead")}</p>} file={file} content={accessKey.spec.key ?? ""} close={close}>
+      <p class="quiet"><code>kubectl --token "$(cat {quoteForShell(file)})" get ownedaccesskeys</code></p>
       {model && <Replacement name={model} successor={accessKey} />}
-      <div class="buttons">
-        <button type="button" class="primary" onClick={close}>{text("action.saved")}</button>
-      </div>
-    </Dialog>
+    </SecretDialog>
   );
 }

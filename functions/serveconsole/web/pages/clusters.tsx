@@ -2,13 +2,14 @@ import { batch, useSignal, type Signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { ClusterForm, accessVerbs } from "../clusters/clusterform";
 import { DeleteClusterDialog } from "../clusters/deletecluster";
+import { KubeconfigDialog } from "../clusters/kubeconfig";
 import { useRegistration } from "../clusters/registration";
 import { WhoCan } from "../clusters/whocan";
 import { Activity } from "../parts/activity";
 import { OwnerName } from "../parts/ownername";
 import { TabbedSheet } from "../parts/tabs";
 import {
-  Chip, kubeconfigRequest, type Cluster, clustersPath, Fact, AbsentDialog, home, idOf, isAdmin, KubeconfigDialog, List, may, person, PhaseChip, watchList, projectNamespaces, quoteForShell, Refusal,
+  Chip, kubeconfigRequest, type Cluster, clustersPath, Fact, AbsentDialog, home, idOf, isAdmin, List, may, person, PhaseChip, watchList, projectNamespaces, quoteForShell, Refusal,
   text, type Text, Time, useAddress, useOpened, usePermitted, Warnings, type ListTexts,
 } from "../shared";
 

@@ -17,7 +17,7 @@ import { formatDistance, formatDateTime, currentTime } from "../times";
 import { kubeconfigRequest, listsClusters, reachesClusters, readFirstClusters, type Cluster } from "../kinds/virtualcluster";
 import type { Key } from "../kinds/accesskey";
 import type { AuditEvent } from "../kinds/auditevent";
-import { KubeconfigDialog } from "../clusters/kubeconfig";
+import { onDemand } from "../parts/ondemand";
 
 const day = 86_400_000;
 const week = 7 * day;
@@ -71,6 +71,7 @@ async function readFirstHour({ config, keys, clusters }: Overview) {
     return null;
   }
 }
+const [KubeconfigDialog, preloadKubeconfig] = onDemand(() => import("../clusters/kubeconfig").then((it) => it.KubeconfigDialog));
 
 /** Reports whether the session may find events. Only those who may read the configuration know whether there is a store of the audit. */
 function mayHaveEvents(config?: Config): boolean {
@@ -173,6 +174,7 @@ export function Home() {
       overview.value = all;
     });
     firstHour.value = await readFirstHour(all);
+    preloadKubeconfig();
     if (mayHaveEvents(all.config)) requests.value ??= await loadRequests();
   };
   useEffect(() => {

@@ -1,12 +1,13 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import {
-  CopyButton, DetailsDialog, Dialog, download, formatDateTime, Fact, FormDialog, AbsentDialog, group, home, Lifetime, List, watchList, may, type Meta, quoteForShell, Refusal,
-  type Text, text, Time, useAddress, useIdempotentPost, useOpened, usePermitted, useSecret, useWrite, Warnings, warningsOf,
+  DetailsDialog, formatDateTime, Fact, FormDialog, AbsentDialog, group, home, Lifetime, List, watchList, may, type Meta, quoteForShell, Refusal,
+  type Text, text, Time, useAddress, useIdempotentPost, useOpened, usePermitted, useWrite, Warnings, warningsOf,
   type ListTexts,
 } from "../shared";
 import { OwnerName } from "../parts/ownername";
 import { ScopeField, useScopeChoice } from "../parts/scope";
+import { SecretDialog } from "../parts/secret";
 import { claimsOf } from "../tokens/claims";
 
 /** The record of a token. Only the response to a request for one contains the token. */
@@ -66,24 +67,15 @@ function NewTokenDialog({ close, created }: { close: () => void; created: (token
 }
 
 function NewTokenSecret({ record, warnings, close }: { record: Token; warnings: string[]; close: () => void }) {
-  useSecret();
-  const visible = useSignal(false);
   const token = record.status.token ?? "";
   const claims = claimsOf(token);
   return (
-    <Dialog title={text("tokens.shownOnce")} wide>
-      <p>{text("tokens.shownOnceLead")}</p>
-      <Warnings warnings={warnings} />
-      <p class="secret"><code>{visible.value ? token : "•".repeat(24)}</code></p>
-      <div class="buttons start">
-        <button type="button" aria-pressed={visible.value} onClick={() => (visible.value = !visible.value)}>{text(visible.value ? "action.hide" : "action.show")}</button>
-        <CopyButton content={() => token} />
-        <button type="button" onClick={() => download(`${record.metadata.name}.jwt`, token)}>{text("action.download")}</button>
-      </div>
+    <SecretDialog
+      title={text("tokens.shownOnce")} wide lead={<><p>{text("tokens.shownOnceLead")}</p><Warnings warnings={warnings} /></>} file={`${record.metadata.name}.jwt`} content={token} close={close}
+    >
       <h3>{text("tokens.claims")}</h3>
       {claims && <Claims claims={claims} />}
-      <div class="buttons"><button type="button" class="primary" onClick={close}>{text("action.saved")}</button></div>
-    </Dialog>
+    </SecretDialog>
   );
 }
 

@@ -1,14 +1,15 @@
 import { useSignal } from "@preact/signals";
 import { text, type Text } from "../texts";
 
-/** A button that copies the text that its function returns. */
-export function CopyButton({ content, label }: { content: () => string; label?: string }) {
+/** A button that copies the text that its function returns. Copied runs when that worked. */
+export function CopyButton({ content, label, copied }: { content: () => string; label?: string; copied?: () => void }) {
   const outcome = useSignal<Text | null>(null);
   return (
     <button
       type="button"
       onClick={async () => {
         outcome.value = await navigator.clipboard.writeText(content()).then(() => "action.copied" as const, () => "action.copyFailed" as const);
+        if (outcome.value === "action.copied") copied?.();
         setTimeout(() => (outcome.value = null), 2000);
       }}
     >

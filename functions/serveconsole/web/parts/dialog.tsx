@@ -33,6 +33,12 @@ export function Dialog(props: { title: string; wide?: boolean; sheet?: boolean; 
       onInput={() => { typed.current = true; }}
       onPointerDown={(event) => { pressedBeside.current = isBeside(event); }}
       onClick={(event) => { if (pressedBeside.current && isBeside(event) && !typed.current) close?.(); }}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || event.isComposing || event.defaultPrevented) return;
+        // The browser closes a dialog at the second Escape, whatever a listener of "cancel" says.
+        event.preventDefault();
+        close?.();
+      }}
       onCancel={(event) => {
         event.preventDefault();
         close?.();

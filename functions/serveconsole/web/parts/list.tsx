@@ -11,6 +11,7 @@ import { Dialog } from "./dialog";
 import { Initials } from "./initials";
 import { Countdown, Problem, asRefusal } from "./problem";
 import { Skeleton } from "./skeleton";
+import { goBack, wayBack } from "./unsaved";
 import { UserText } from "./usertext";
 
 /** An object with the times that the lists show. */
@@ -160,33 +161,29 @@ export function useAddress(parameters: Record<string, Signal<string>> = {}) {
   };
   const values = () => Object.fromEntries(Object.entries(fields).map(([name, { value }]) => [name, value]));
   const opened = useRef(`${openedName.value} ${creating.value}`);
-  const leaving = useRef(false);
   const write = () => {
-    if (leaving.current) return;
+    if (wayBack.current) return;
     const state = (history.state ?? {}) as HistoryState;
     const depth = state.depth ?? 0;
     const nowOpened = `${openedName.value} ${creating.value}`;
     const changed = nowOpened !== opened.current;
     opened.current = nowOpened;
     if (changed && nowOpened !== " ") history.pushState({ ...state, depth: depth + 1 }, "", addressOf(values()));
-    else if (changed && depth > 0) {
-      leaving.current = true;
-      history.go(-depth);
-    } else history.replaceState(state, "", addressOf(values()));
+    else if (changed && depth > 0) goBack(depth);
+    else history.replaceState(state, "", addressOf(values()));
   };
   // The address changes together with the list: a page that is reloaded at once shows the same.
   useLayoutEffect(write, Object.values(fields).map(({ value }) => value));
   useEffect(() => {
     const follow = () => {
-      if (leaving.current) {
+      const query = new URLSearchParams(location.search);
+      opened.current = `${fieldOf(query, "name")} ${fieldOf(query, "new")}`;
+      if (wayBack.current) {
         // The page has changed already. What changed since belongs to the address as well.
-        leaving.current = false;
-        opened.current = " ";
+        wayBack.current = 0;
         write();
         return;
       }
-      const query = new URLSearchParams(location.search);
-      opened.current = `${fieldOf(query, "name")} ${fieldOf(query, "new")}`;
       batch(() => { for (const [name, field] of Object.entries(fields)) field.value = fieldOf(query, name); });
     };
     addEventListener("popstate", follow);

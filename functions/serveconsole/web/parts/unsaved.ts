@@ -1,11 +1,47 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 
-/** Has the browser ask before the page is left while it has unsaved text. */
-export function useUnsaved(unsaved: boolean): void {
+/** The number of the page's own way back in the history that is under way, or 0. Until it has ended, the page pushes no entry. */
+export const wayBack = { current: 0 };
+let ways = 0;
+
+/** Goes back over entries of the history. */
+export function goBack(entries: number): void {
+  const way = wayBack.current = ++ways;
+  addEventListener("popstate", () => { if (wayBack.current === way) wayBack.current = 0; }, { once: true });
+  history.go(-entries);
+}
+
+/**
+ * Has the browser ask before the page is left while it has something unsaved. With a function, Back stays on the page as well, and runs it: an
+ * entry of the history stands for what is unsaved.
+ */
+export function useUnsaved(unsaved: boolean, stayed?: () => void): void {
+  const onStay = useRef(stayed);
+  onStay.current = stayed;
   useEffect(() => {
     if (!unsaved) return;
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+    const mark = Math.random();
+    const isHere = () => history.state?.unsaved === mark;
+    let pushed = false;
+    const follow = () => {
+      if (!pushed && !wayBack.current) {
+        pushed = true;
+        history.pushState({ ...history.state, unsaved: mark }, "");
+      } else if (pushed && !isHere()) {
+        history.go(1);
+        onStay.current?.();
+      }
+    };
     addEventListener("beforeunload", ask);
-    return () => removeEventListener("beforeunload", ask);
+    if (onStay.current) {
+      addEventListener("popstate", follow);
+      follow();
+    }
+    return () => {
+      removeEventListener("beforeunload", ask);
+      removeEventListener("popstate", follow);
+      if (isHere()) goBack(1);
+    };
   }, [unsaved]);
 }
