@@ -269,6 +269,9 @@ export const stories = {
     for (const [path, name] of [["keys", "New key"], ["clusters", "Register a virtual cluster"], ["tokens", "New token"], ["projects", "New project"], ["people", "New user"], ["teams", "New team"], ["trustrules", "New trust rule"]]) {
       await page.goto(`${origin}/console/${path}?new=yes`);
       await page.getByRole("dialog", { name }).waitFor();
+      // The first field has the focus.
+      await page.waitForFunction(() => document.activeElement.matches("dialog form :is(input, select)"));
+      assert.ok(await dialog.evaluate((it) => [...it.querySelectorAll("form :is(input, select)")].find((field) => field.type !== "radio" || field.checked) === document.activeElement), name);
       await page.keyboard.press("Escape");
       await dialog.waitFor({ state: "detached" });
       assert.equal(search(), "");
@@ -312,10 +315,27 @@ export const stories = {
     await dialog.waitFor({ state: "detached" });
     await page.getByRole("button", { name: "New key" }).click();
     await page.getByLabel("Name", { exact: true }).fill("typed");
+    // It asks first, also at Escape and at Back, and goes on where the person was.
+    const question = dialog.getByRole("group", { name: "Discard what you typed?" });
+    const typed = page.getByLabel("Name", { exact: true });
     await page.mouse.click(5, 5);
-    assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "typed");
-    await page.keyboard.press("Escape");
+    await question.waitFor();
+    await assertAccessible(page, "a form that asks");
+    await question.getByRole("button", { name: "Keep editing" }).click();
+    assert.equal(await typed.inputValue(), "typed");
+    assert.ok(await typed.evaluate((it) => it === document.activeElement));
+    for (let times = 2; times > 0; times--) await page.keyboard.press("Escape");
+    await question.waitFor({ state: "detached" });
+    assert.ok(await typed.evaluate((it) => it === document.activeElement));
+    await page.goBack();
+    await question.waitFor();
+    await page.waitForFunction(() => history.state?.unsaved);
+    assert.equal(await page.evaluate(() => !dispatchEvent(new Event("beforeunload", { cancelable: true }))), true);
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
     await dialog.waitFor({ state: "detached" });
+    await page.waitForURL(/\?filter=whole-row$/);
+    await page.waitForFunction(() => !history.state?.depth);
     // A secret stays until it is saved.
     await createKey(page, "whole-row-b");
     await page.getByRole("button", { name: "New key" }).click();

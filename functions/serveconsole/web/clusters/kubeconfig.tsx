@@ -138,7 +138,7 @@ export function KubeconfigDialog({ cluster, close }: { cluster: Cluster; close: 
     );
   }
   return (
-    <Dialog title={text("kubeconfig.of", { name })} close={close} wide>
+    <Dialog title={text("kubeconfig.of", { name })} close={close} wide form>
       <form onSubmit={submit}>
         <fieldset>
           <legend>{text("kubeconfig.credential")}</legend>
@@ -166,7 +166,7 @@ export function KubeconfigDialog({ cluster, close }: { cluster: Cluster; close: 
           />
           <small id="server-hint" class="quiet">{text(host ? "kubeconfig.serverHint" : "kubeconfig.serverNone")}</small>
         </div>
-        <FormFooter write={write} button="kubeconfig.create" close={close} autofocus />
+        <FormFooter write={write} button="kubeconfig.create" close={close} />
         {!plugin && <Command command={`kubectl create --raw /apis/management.platform.sh/v1/namespaces/${namespace}/virtualclusterinstances/${name}/kubeconfig -f - <<< '${JSON.stringify({ spec: spec() })}'`} />}
       </form>
       {may("list", "ownedaccesskeys") && <EarlierKubeconfigs cluster={cluster} />}

@@ -1,19 +1,34 @@
+import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { text } from "../texts";
 import { Icon } from "./icons";
 import { SessionNotice } from "./sessionnotice";
+import { useUnsaved } from "./unsaved";
+
+const focusElement = (element: HTMLElement | null) => element?.focus();
 
 /**
  * A dialog over the page, or a sheet at its side, which has a button that closes it. Escape closes it, and so does a click beside it unless
- * something was typed into it. Without close, nothing does. It says when the session ends, because the page below cannot be used.
+ * something was typed into it. With a form, Escape, Back and a click beside it ask before they throw away what
+ * was typed. Without close, nothing closes it. It says when the session ends, because the page below cannot be used.
  */
-export function Dialog(props: { title: string; wide?: boolean; sheet?: boolean; close?: () => void; children: ComponentChildren }) {
-  const { title, wide, sheet, close, children } = props;
+export function Dialog(props: { title: string; wide?: boolean; sheet?: boolean; form?: boolean; close?: () => void; children: ComponentChildren }) {
+  const { title, wide, sheet, form, close, children } = props;
   const titleId = useId();
   const element = useRef<HTMLDialogElement>(null);
-  const typed = useRef(false);
+  // The field into which something was typed last.
+  const typed = useSignal<HTMLElement | null>(null);
+  const asking = useSignal(false);
   const pressedBeside = useRef(false);
+  const keep = () => {
+    asking.value = false;
+    focusElement(typed.value);
+  };
+  const unsaved = Boolean(form && typed.value);
+  const ask = () => { asking.value = true; };
+  const leave = () => (!unsaved ? close?.() : asking.value ? keep() : ask());
+  useUnsaved(unsaved, ask);
   // Not after the next frame: until it is open, the page below gets what is typed.
   useLayoutEffect(() => {
     const dialog = element.current;
@@ -30,18 +45,18 @@ export function Dialog(props: { title: string; wide?: boolean; sheet?: boolean; 
       ref={element}
       class={sheet ? "sheet" : wide ? "wide" : ""}
       aria-labelledby={titleId}
-      onInput={() => { typed.current = true; }}
+      onInput={({ target }) => { typed.value = target as HTMLElement; }}
       onPointerDown={(event) => { pressedBeside.current = isBeside(event); }}
-      onClick={(event) => { if (pressedBeside.current && isBeside(event) && !typed.current) close?.(); }}
+      onClick={(event) => { if (pressedBeside.current && isBeside(event) && (unsaved || !typed.value)) leave(); }}
       onKeyDown={(event) => {
         if (event.key !== "Escape" || event.isComposing || event.defaultPrevented) return;
         // The browser closes a dialog at the second Escape, whatever a listener of "cancel" says.
         event.preventDefault();
-        close?.();
+        leave();
       }}
       onCancel={(event) => {
         event.preventDefault();
-        close?.();
+        leave();
       }}
     >
       <div class="head">
@@ -50,6 +65,13 @@ export function Dialog(props: { title: string; wide?: boolean; sheet?: boolean; 
       </div>
       <SessionNotice />
       {children}
+      {asking.value && (
+        <div class="ending ask" role="group" aria-labelledby={`${titleId}-ask`}>
+          <p id={`${titleId}-ask`} role="alert">{text("form.discard")}</p>
+          <button type="button" ref={focusElement} onClick={keep}>{text("form.keep")}</button>
+          <button type="button" class="danger" onClick={close}>{text("action.discard")}</button>
+        </div>
+      )}
     </dialog>
   );
 }

@@ -10,15 +10,15 @@ import type { Refusal } from "../api";
 import type { Write } from "./write";
 
 /** The footer of a form: the refusal of its write, and its buttons. Refusal replaces the refusal of the write if fields show some of its causes. */
-export function FormFooter({ write, refusal, button, cancelLabel = "action.cancel", close, autofocus: focused }: {
-  write: Write; refusal?: Refusal | null; button: Text; cancelLabel?: Text; close: () => void; autofocus?: boolean;
+export function FormFooter({ write, refusal, button, cancelLabel = "action.cancel", close }: {
+  write: Write; refusal?: Refusal | null; button: Text; cancelLabel?: Text; close: () => void;
 }) {
   return (
     <>
       <Problem refusal={refusal === undefined ? write.problem.value : refusal} />
       <div class="buttons">
         <button type="button" onClick={close}>{text(cancelLabel)}</button>
-        <button class="primary" disabled={write.busy.value} autofocus={focused}>{text(button)}</button>
+        <button class="primary" disabled={write.busy.value}>{text(button)}</button>
       </div>
     </>
   );
@@ -33,7 +33,7 @@ export function FormDialog(props: Parameters<typeof FormFooter>[0] & {
   const problem = footer.write.problem.value;
   useEffect(() => form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus(), [problem]);
   return (
-    <Dialog title={title} close={footer.close} wide={wide}>
+    <Dialog title={title} close={footer.close} wide={wide} form>
       <form ref={form} onSubmit={(event) => { event.preventDefault(); submit(event.currentTarget); }}>
         {children}
         <FormFooter {...footer} />

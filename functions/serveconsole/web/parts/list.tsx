@@ -161,8 +161,8 @@ export function useAddress(parameters: Record<string, Signal<string>> = {}) {
   };
   const values = () => Object.fromEntries(Object.entries(fields).map(([name, { value }]) => [name, value]));
   const opened = useRef(`${openedName.value} ${creating.value}`);
-  const write = () => {
-    if (wayBack.current) return;
+  const write = (arrived = false) => {
+    if (wayBack.current && !arrived) return;
     const state = (history.state ?? {}) as HistoryState;
     const depth = state.depth ?? 0;
     const nowOpened = `${openedName.value} ${creating.value}`;
@@ -173,15 +173,14 @@ export function useAddress(parameters: Record<string, Signal<string>> = {}) {
     else history.replaceState(state, "", addressOf(values()));
   };
   // The address changes together with the list: a page that is reloaded at once shows the same.
-  useLayoutEffect(write, Object.values(fields).map(({ value }) => value));
+  useLayoutEffect(() => write(), Object.values(fields).map(({ value }) => value));
   useEffect(() => {
     const follow = () => {
       const query = new URLSearchParams(location.search);
       opened.current = `${fieldOf(query, "name")} ${fieldOf(query, "new")}`;
       if (wayBack.current) {
         // The page has changed already. What changed since belongs to the address as well.
-        wayBack.current = 0;
-        write();
+        write(true);
         return;
       }
       batch(() => { for (const [name, field] of Object.entries(fields)) field.value = fieldOf(query, name); });

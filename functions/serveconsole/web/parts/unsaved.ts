@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 export const wayBack = { current: 0 };
 let ways = 0;
 
-/** Goes back over entries of the history. */
+/** Goes back over entries of the history. The way ends after the listeners of popstate that were there before. */
 export function goBack(entries: number): void {
   const way = wayBack.current = ++ways;
   addEventListener("popstate", () => { if (wayBack.current === way) wayBack.current = 0; }, { once: true });
@@ -27,8 +27,8 @@ export function useUnsaved(unsaved: boolean, stayed?: () => void): void {
     const follow = () => {
       if (!pushed && !wayBack.current) {
         pushed = true;
-        history.pushState({ ...history.state, unsaved: mark }, "");
-      } else if (pushed && !isHere()) {
+        history.pushState({ ...history.state, depth: (history.state?.depth ?? 0) + 1, unsaved: mark }, "");
+      } else if (pushed && !isHere() && !wayBack.current) {
         history.go(1);
         onStay.current?.();
       }
@@ -41,7 +41,8 @@ export function useUnsaved(unsaved: boolean, stayed?: () => void): void {
     return () => {
       removeEventListener("beforeunload", ask);
       removeEventListener("popstate", follow);
-      if (isHere()) goBack(1);
+      // The address may go further back in the same rendering.
+      queueMicrotask(() => { if (isHere() && !wayBack.current) goBack(1); });
     };
   }, [unsaved]);
 }
