@@ -93,6 +93,7 @@ export const stories = {
     for (const name of (await names("ownedaccesskeys")).filter((name) => name === "changed" || name.startsWith("key-"))) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
     await page.goto(`${origin}/console/tokens`);
     await page.getByRole("button", { name: "New token" }).click();
+    await page.getByLabel("Everything that I may do").check();
     await lose("**/directclusterendpointtokens?*");
     await once("directclusterendpointtokens", "Issue token", "I have saved it");
     await page.goto(`${origin}/console/home`);
@@ -144,6 +145,7 @@ export const stories = {
     }, ({ spec: { key } }) => key);
     await once("tokens", async () => {
       await page.getByRole("button", { name: "New token" }).click();
+      await page.getByLabel("Everything that I may do").check();
       await page.getByRole("button", { name: "Issue token" }).click();
     }, ({ status: { token } }) => token);
     await once("home", async () => {

@@ -278,6 +278,7 @@ export const stories = {
     await page.route(/watch=true/, () => {}); // the page does not learn of the end by itself
     await signIn(page, key, "/console/tokens");
     await page.getByRole("button", { name: "New token" }).click();
+    await page.getByLabel("Everything that I may do").check();
     await page.getByLabel("10 minutes").check();
     await requestAsAdmin(context, "PATCH", "ownedaccesskeys/ended", { spec: { disabled: true } }, "application/merge-patch+json");
     const sent = [];

@@ -24,7 +24,7 @@ const words: ListTexts = {
   title: "page.tokens", lead: "tokens.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "tokens.empty",
 };
 const lifetimes: [number, Text][] = [[600, "lifetime.tenMinutes"], [3600, "lifetime.hour"], [28_800, "lifetime.eightHours"], [86_400, "lifetime.day"]];
-const kinds: [string, Text][] = [["all", "scope.all"], ["project", "scope.project"], ["cluster", "scope.cluster"], ["yaml", "scope.yaml"]];
+const kinds: [string, Text][] = [["cluster", "scope.cluster"], ["project", "scope.project"], ["all", "scope.all"], ["yaml", "scope.yaml"]];
 
 const claimTexts: Record<string, Text> = {
   iss: "claim.iss", sub: "claim.sub", aud: "claim.aud", iat: "claim.iat", nbf: "claim.nbf", exp: "claim.exp", jti: "claim.jti", groups: "claim.groups", scope: "claim.scope",
@@ -45,7 +45,7 @@ function Claims({ claims }: { claims: Record<string, unknown> }) {
 
 function NewTokenDialog({ close, created }: { close: () => void; created: (token: Token, warnings: string[]) => void }) {
   const ttl = useSignal(3600);
-  const scopeChoice = useScopeChoice("all");
+  const scopeChoice = useScopeChoice("cluster");
   const write = useWrite(path);
   const attempt = useIdempotentPost();
   const scope = scopeChoice.lines();
@@ -54,7 +54,7 @@ function NewTokenDialog({ close, created }: { close: () => void; created: (token
     created((await response.json()) as Token, warningsOf(response))
   ));
   return (
-    <FormDialog title={text("tokens.new")} close={close} wide submit={submit} write={write} button="tokens.issue" autofocus>
+    <FormDialog title={text("tokens.new")} close={close} wide submit={submit} write={write} button="tokens.issue">
       <p class="quiet">{text("tokens.newLead")}</p>
       <ScopeField choice={scopeChoice} kinds={kinds} />
       <Lifetime seconds={ttl} choices={lifetimes} />

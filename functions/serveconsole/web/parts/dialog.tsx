@@ -6,11 +6,14 @@ import { Icon } from "./icons";
 import { SessionNotice } from "./sessionnotice";
 import { useUnsaved } from "./unsaved";
 
+/** The first field of a form. Of a choice, it is what is chosen. */
+const firstField = "form :is(select, textarea, input:not([type=radio]), input:checked)";
+
 const focusElement = (element: HTMLElement | null) => element?.focus();
 
 /**
  * A dialog over the page, or a sheet at its side, which has a button that closes it. Escape closes it, and so does a click beside it unless
- * something was typed into it. With a form, Escape, Back and a click beside it ask before they throw away what
+ * something was typed into it. With a form, the first field has the focus, and Escape, Back and a click beside it ask before they throw away what
  * was typed. Without close, nothing closes it. It says when the session ends, because the page below cannot be used.
  */
 export function Dialog(props: { title: string; wide?: boolean; sheet?: boolean; form?: boolean; close?: () => void; children: ComponentChildren }) {
@@ -33,6 +36,7 @@ export function Dialog(props: { title: string; wide?: boolean; sheet?: boolean; 
   useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
+    if (!sheet && !dialog?.querySelector("[autofocus]")) focusElement(dialog?.querySelector<HTMLElement>(firstField) ?? null);
     return () => dialog?.close();
   }, []);
   const isBeside = ({ target, clientX, clientY }: MouseEvent) => {
