@@ -171,7 +171,7 @@ const ownPages = everyPage("keys, virtual clusters and tokens", async (page, loo
   await page.getByText("Permitted in this namespace").waitFor();
   await page.getByRole("dialog").getByText("Permitted:", { exact: true }).or(page.getByRole("dialog").getByText("Not permitted:")).waitFor();
   await look("new-key");
-  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Cancel" }).click();
   await page.getByRole("link", { name: "Open admin" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Change expiration …" }).waitFor();
   await look("key");
