@@ -62,6 +62,10 @@ export const stories = {
     assert.ok(!text.includes(admin));
     const viewed = await kubectl(file, "config", "view", "-o", "jsonpath={.users[0].user.exec.command} {.clusters[0].cluster.server}");
     assert.match(viewed.text, /^platform https:\/\/127\.0\.0\.1:\d+$/);
+    // The sheet has stayed, and its button has the focus.
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog", { name: "p-shop/dev", exact: true }).waitFor();
+    await page.waitForFunction(() => document.activeElement.textContent === "Kubeconfig");
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
     assert.deepEqual(problems, []);

@@ -291,6 +291,29 @@ export const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "a dialog opens over its sheet, and gives the focus back to its button"() {
+    const { context, page, problems } = await openWindow();
+    await createAccessKey(context, "below", {});
+    for (const resource of ["users", "teams", "projects"]) await requestAsAdmin(context, "POST", resource, { metadata: { name: "below" }, spec: {} });
+    await signIn(page);
+    const dialog = page.getByRole("dialog");
+    for (const [path, buttons] of [["keys", ["Delete", "Change expiration …"]], ["people", ["Delete", "Set password …"]], ["teams", ["Delete"]], ["projects", ["Delete", "Change …"]]]) {
+      await page.goto(`${origin}/console/${path}?name=below`);
+      for (const label of buttons) {
+        const button = dialog.getByRole("button", { name: label, exact: true });
+        await pressWithKeyboard(page, button);
+        await page.waitForFunction(() => document.querySelectorAll("dialog[open]").length === 2);
+        await assertAccessible(page, `${label} of ${path}`);
+        await page.keyboard.press("Escape");
+        await page.waitForFunction(() => document.querySelectorAll("dialog[open]").length === 1);
+        assert.ok(await button.evaluate((it) => it === document.activeElement), `${label} of ${path}`);
+      }
+      await page.keyboard.press("Escape");
+      await dialog.waitFor({ state: "detached" });
+    }
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "a sheet whose script an upgrade has removed says so, and loads the page again at the same address"() {
     const { context, page, problems } = await openWindow();
     await createAccessKey(context, "upgraded", {});

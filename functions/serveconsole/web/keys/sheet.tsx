@@ -109,11 +109,11 @@ export function KeySheet(props: {
     deleting.value = false;
     changed();
   });
+  let over = null;
   if (extending.value) {
-    return <ExpirationDialog accessKey={key} close={() => (extending.value = false)} changed={(announced) => { extending.value = false; announce(announced); }} />;
-  }
-  if (deleting.value) {
-    return (
+    over = <ExpirationDialog accessKey={key} close={() => (extending.value = false)} changed={(announced) => { extending.value = false; announce(announced); }} />;
+  } else if (deleting.value) {
+    over = (
       <DeleteDialog
         path={keysPath} object={key.metadata} close={() => (deleting.value = false)} deleted={() => { close(); changed(); }}
         alternative={mayChange && !key.spec.disabled && <button type="button" onClick={() => void setDisabled(true)}>{text("keys.disableInstead")}</button>}
@@ -142,7 +142,7 @@ export function KeySheet(props: {
   return (
     <TabbedSheet
       title={name} label={text("sheet.partsOf", { name })} tabs={tabs} chosen={tab} command={`kubectl describe ownedaccesskey ${quoteForShell(name)}`} problem={problem.value}
-      warnings={warnings.value} close={close}
+      warnings={warnings.value} close={close} over={over}
     >
       {mayDelete && <button type="button" class="danger quietly" onClick={() => { problem.value = null; deleting.value = true; }}>{text("action.delete")}</button>}
       {mayChange && !(key.spec.disabled && key.status?.disabledByAdmin && !isAdmin()) && (

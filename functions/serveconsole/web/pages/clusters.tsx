@@ -87,9 +87,9 @@ function projectOf(namespace: string): string {
   return namespace.startsWith(prefix) ? namespace.slice(prefix.length) : namespace;
 }
 
-function ClusterDetails({ cluster, tab, close, changed, openKubeconfig }: { cluster: Cluster; tab: Signal<string>; close: () => void; changed: (message: string, warnings?: string[]) => void; openKubeconfig: () => void }) {
+function ClusterDetails({ cluster, tab, close, changed }: { cluster: Cluster; tab: Signal<string>; close: () => void; changed: (message: string, warnings?: string[]) => void }) {
   const { namespace, name, resourceVersion } = cluster.metadata;
-  const dialog = useSignal<"change" | "delete" | null>(null);
+  const dialog = useSignal<"change" | "delete" | "kubeconfig" | null>(null);
   const object = { resource: "virtualclusterinstances", namespace, name };
   const asksProject = !seesAllAccounts() && listsAccounts();
   const [mayUse, mayChange, mayDelete, administers] = usePermitted([
@@ -98,12 +98,13 @@ function ClusterDetails({ cluster, tab, close, changed, openKubeconfig }: { clus
     ...(asksProject ? [{ verb: "create", resource: object.resource, namespace }] : []),
   ], resourceVersion);
   const goBack = () => { dialog.value = null; };
-  if (dialog.value === "change") return <ClusterForm cluster={cluster} close={goBack} saved={(id, warnings) => { goBack(); changed(text("clusters.changed", { name: id }), warnings); }} />;
-  if (dialog.value === "delete") return <DeleteClusterDialog cluster={cluster} close={goBack} deleted={() => { close(); changed(text("clusters.deleted", { name: idOf(cluster) })); }} />;
+  const over = dialog.value === "change" ? <ClusterForm cluster={cluster} close={goBack} saved={(id, warnings) => { goBack(); changed(text("clusters.changed", { name: id }), warnings); }} />
+    : dialog.value === "delete" ? <DeleteClusterDialog cluster={cluster} close={goBack} deleted={() => { close(); changed(text("clusters.deleted", { name: idOf(cluster) })); }} />
+    : dialog.value === "kubeconfig" ? <KubeconfigDialog cluster={cluster} close={goBack} /> : null;
   const events = { show: "all", resource: object.resource, namespace, object: name };
   return (
     <TabbedSheet
-      title={idOf(cluster)} label={text("sheet.partsOf", { name: idOf(cluster) })} chosen={tab} close={close}
+      title={idOf(cluster)} label={text("sheet.partsOf", { name: idOf(cluster) })} chosen={tab} close={close} over={over}
       command={`kubectl describe vci ${quoteForShell(name)} -n ${quoteForShell(namespace)}`}
       tabs={[
         { name: "about", title: text("sheet.about"), content: () => <About cluster={cluster} /> },
@@ -115,7 +116,7 @@ function ClusterDetails({ cluster, tab, close, changed, openKubeconfig }: { clus
     >
       {mayDelete && <button type="button" class="danger quietly" onClick={() => { dialog.value = "delete"; }}>{text("action.delete")}</button>}
       {mayChange && <button type="button" onClick={() => { dialog.value = "change"; }}>{text("clusters.change")}</button>}
-      {mayUse && <button type="button" class="primary" onClick={openKubeconfig}>{text("kubeconfig.title")}</button>}
+      {mayUse && <button type="button" class="primary" onClick={() => { dialog.value = "kubeconfig"; }}>{text("kubeconfig.title")}</button>}
       {mayUse === false && <p class="quiet">{text(person.value?.accessKeyScope ? "clusters.notUsedScope" : "clusters.notUsed", { project: projectOf(namespace) })}</p>}
     </TabbedSheet>
   );
@@ -129,7 +130,6 @@ export function Clusters() {
   const tab = useSignal(new URLSearchParams(location.search).get("tab") ?? "");
   const address = useAddress({ tab });
   const { openedName, creating } = address;
-  const kubeconfigOf = useSignal<Cluster | null>(null);
   const outcome = useSignal<{ message: string; warnings: string[] }>({ message: "", warnings: [] });
   const [project = "", name = ""] = openedName.value.split("/");
   const cluster = useOpened(clusters, openedName.value, `${clustersPath(project)}/${encodeURIComponent(name)}`);
@@ -167,9 +167,8 @@ export function Clusters() {
           saved={(id, warnings) => { creating.value = ""; announce(text("clusters.registered", { name: id }), warnings); }}
         />
       )}
-      {kubeconfigOf.value ? <KubeconfigDialog cluster={kubeconfigOf.value} close={() => (kubeconfigOf.value = null)} />
-        : cluster instanceof Refusal ? <AbsentDialog name={openedName.value} refusal={cluster} close={close} />
-        : cluster && <ClusterDetails key={cluster.metadata.uid} cluster={cluster} tab={tab} close={close} changed={announce} openKubeconfig={() => { kubeconfigOf.value = cluster; close(); }} />}
+      {cluster instanceof Refusal ? <AbsentDialog name={openedName.value} refusal={cluster} close={close} />
+        : cluster && <ClusterDetails key={cluster.metadata.uid} cluster={cluster} tab={tab} close={close} changed={announce} />}
     </>
   );
 }

@@ -105,22 +105,26 @@ function UserDetails({ user, close, changed }: { user: User; close: () => void; 
   };
   const setDisabled = (disabled: boolean) => patch(name, { spec: { disabled } }, finish(text(disabled ? "people.disabled" : "people.enabled", { name })));
   const goBack = () => { problem.value = null; dialog.value = ""; };
+  let over = null;
   switch (dialog.value) {
     case "change":
-      return <ChangeUserDialog user={user} close={goBack} saved={finish(text("projects.changed", { name }))} />;
+      over = <ChangeUserDialog user={user} close={goBack} saved={finish(text("projects.changed", { name }))} />;
+      break;
     case "delete":
-      return (
+      over = (
         <DeleteDialog path={path} object={user.metadata} close={goBack} deleted={() => { close(); changed(text("people.deleted", { name })); }}>
           <p>{text("people.deleteLead")}</p>
           <CredentialSummary credentials={credentials.value} user={name} />
         </DeleteDialog>
       );
+      break;
     case "password":
-      return <PasswordDialog user={name} isSelf={isSelf} close={goBack} changed={() => { goBack(); changed(text("people.passwordDone", { name })); }} />;
+      over = <PasswordDialog user={name} isSelf={isSelf} close={goBack} changed={() => { goBack(); changed(text("people.passwordDone", { name })); }} />;
+      break;
     case "disable":
     case "signout": {
       const disabling = dialog.value === "disable";
-      return (
+      over = (
         <Dialog title={text(disabling ? "people.disableTitle" : "people.signOutTitle", { name })} close={goBack}>
           <p>{text(disabling ? "people.disableLead" : "people.signOutLead")}</p>
           {isSelf && <p class="problem">{text("people.own")}</p>}
@@ -143,7 +147,7 @@ function UserDetails({ user, close, changed }: { user: User; close: () => void; 
   const { spec, status } = user;
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem.value} command={`kubectl describe user ${quoteForShell(name)}`} events={{ user: name }}
+      title={name} close={close} over={over} problem={problem.value} command={`kubectl describe user ${quoteForShell(name)}`} events={{ user: name }}
       facts={
         <>
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}

@@ -145,18 +145,16 @@ function ProjectDetails({ project, close, changed }: { project: Project; close: 
   const goBack = () => { dialog.value = null; };
   const problem = clusters && !("clusters" in clusters) ? clusters : null;
   const count = clusters && "clusters" in clusters ? clusters.clusters.length : 0;
-  if (dialog.value === "change") return <ProjectDialog project={project} close={goBack} saved={() => { goBack(); changed(text("projects.changed", { name })); }} />;
-  if (dialog.value === "delete") {
-    return (
+  const over = dialog.value === "change" ? <ProjectDialog project={project} close={goBack} saved={() => { goBack(); changed(text("projects.changed", { name })); }} />
+    : dialog.value === "delete" && (
       <DeleteDialog path={path} object={metadata} close={goBack} deleted={() => { close(); changed(text("projects.deleted", { name })); }}>
         {count > 0 && <p class="decision no">{text("projects.notEmpty")}</p>}
         <p>{text("projects.deleteLead")}</p>
       </DeleteDialog>
     );
-  }
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem} command={objectCommand(`project ${quoteForShell(name)}`, mayChange)} events={{ resource: "projects", object: name }}
+      title={name} close={close} over={over} problem={problem} command={objectCommand(`project ${quoteForShell(name)}`, mayChange)} events={{ resource: "projects", object: name }}
       facts={
         <>
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}

@@ -32,17 +32,15 @@ function TeamDetails({ team, close, changed }: { team: Team; close: () => void; 
     changed();
   });
   const goBack = () => { dialog.value = null; };
-  if (dialog.value === "change") return <ChangeTeamDialog team={team} close={goBack} saved={() => { goBack(); changed(text("projects.changed", { name })); }} />;
-  if (dialog.value === "delete") {
-    return (
+  const over = dialog.value === "change" ? <ChangeTeamDialog team={team} close={goBack} saved={() => { goBack(); changed(text("projects.changed", { name })); }} />
+    : dialog.value === "delete" ? (
       <DeleteDialog path={path} object={team.metadata} close={goBack} deleted={() => { close(); changed(); }}>
         <p>{text("teams.deleteLead")}</p>
       </DeleteDialog>
-    );
-  }
+    ) : null;
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem.value} command={`kubectl describe team ${quoteForShell(name)}`} events={{ resource: "teams", object: name }}
+      title={name} close={close} over={over} problem={problem.value} command={`kubectl describe team ${quoteForShell(name)}`} events={{ resource: "teams", object: name }}
       facts={
         <>
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}

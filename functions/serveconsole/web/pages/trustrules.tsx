@@ -196,16 +196,14 @@ function TrustRuleDetails({ rule, close, changed }: { rule: Rule; close: () => v
   const setDisabled = (disabled: boolean) => patch(name, { metadata: { uid, resourceVersion }, spec: { disabled } }, () => (
     changed(text(disabled ? "trustrules.disabled" : "trustrules.enabled", { name }))
   ));
-  if (deleting.value) {
-    return (
-      <DeleteDialog path={path} object={rule.metadata} close={() => (deleting.value = false)} deleted={() => { close(); changed(text("trustrules.deleted", { name })); }}>
-        <p>{text("trustrules.deleteLead")}</p>
-      </DeleteDialog>
-    );
-  }
+  const over = deleting.value && (
+    <DeleteDialog path={path} object={rule.metadata} close={() => (deleting.value = false)} deleted={() => { close(); changed(text("trustrules.deleted", { name })); }}>
+      <p>{text("trustrules.deleteLead")}</p>
+    </DeleteDialog>
+  );
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem.value} command={objectCommand(`trustrule ${quoteForShell(name)}`, mayChange)} events={{ resource: "trustrules", object: name }}
+      title={name} close={close} over={over} problem={problem.value} command={objectCommand(`trustrule ${quoteForShell(name)}`, mayChange)} events={{ resource: "trustrules", object: name }}
       facts={
         <>
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}

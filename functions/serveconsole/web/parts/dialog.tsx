@@ -14,10 +14,10 @@ const focusElement = (element: HTMLElement | null) => element?.focus();
 /**
  * A dialog over the page, or a sheet at its side, which has a button that closes it. Escape closes it, and so does a click beside it unless
  * something was typed into it. With a form, the first field has the focus, and Escape, Back and a click beside it ask before they throw away what
- * was typed. Without close, nothing closes it. It says when the session ends, because the page below cannot be used.
+ * was typed. Covered is a sheet below another dialog: it stays, and has the focus again afterwards. Without close, nothing closes it. It says when the session ends, because the page below cannot be used.
  */
-export function Dialog(props: { title: string; wide?: boolean; sheet?: boolean; form?: boolean; close?: () => void; children: ComponentChildren }) {
-  const { title, wide, sheet, form, close, children } = props;
+export function Dialog(props: { title: string; wide?: boolean; sheet?: boolean; form?: boolean; covered?: boolean; close?: () => void; children: ComponentChildren }) {
+  const { title, wide, sheet, form, covered, close, children } = props;
   const titleId = useId();
   const element = useRef<HTMLDialogElement>(null);
   // The field into which something was typed last.
@@ -49,6 +49,7 @@ export function Dialog(props: { title: string; wide?: boolean; sheet?: boolean; 
       ref={element}
       class={sheet ? "sheet" : wide ? "wide" : ""}
       aria-labelledby={titleId}
+      aria-hidden={covered || undefined}
       onInput={({ target }) => { typed.value = target as HTMLElement; }}
       onPointerDown={(event) => { pressedBeside.current = isBeside(event); }}
       onClick={(event) => { if (pressedBeside.current && isBeside(event) && (unsaved || !typed.value)) leave(); }}

@@ -57,10 +57,12 @@ export function DetailsDialog(props: {
   warnings?: string[];
   /** The filters of the audit that show the events of the object. */
   events?: Record<string, string>; children?: ComponentChildren;
+  /** The dialog over the sheet, if one is open. */
+  over?: ComponentChildren;
 }) {
-  const { title, facts, command, problem = null, close, buttons, mainButton, warnings = [], events, children } = props;
-  return (
-    <Dialog title={title} close={close} sheet>
+  const { title, facts, command, problem = null, close, buttons, mainButton, warnings = [], events, children, over } = props;
+  const sheet = (
+    <Dialog title={title} close={close} sheet covered={Boolean(over)}>
       <dl>{facts}</dl>
       {children}
       {events && may("list", "auditevents") && <p><a href={`${home}/audit?${new URLSearchParams(events)}`}>{text(events.user ? "events.theirs" : "events.link")}</a></p>}
@@ -73,6 +75,7 @@ export function DetailsDialog(props: {
       </div>
     </Dialog>
   );
+  return <>{sheet}{over}</>;
 }
 
 /** The warnings of the API. */

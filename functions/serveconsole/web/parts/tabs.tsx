@@ -45,13 +45,13 @@ function Tabs({ label, tabs, chosen }: { label: string; tabs: Tab[]; chosen: Sig
   );
 }
 
-/** The sheet that shows an object in tabs, with the kubectl command and the buttons of permitted actions. */
+/** The sheet that shows an object in tabs, with the kubectl command and the buttons of permitted actions. Over is the dialog over it, if one is open. */
 export function TabbedSheet(props: {
-  title: string; label: string; tabs: Tab[]; chosen: Signal<string>; command: string; problem?: Refusal | null; warnings?: string[]; close: () => void; children: ComponentChildren;
+  title: string; label: string; tabs: Tab[]; chosen: Signal<string>; command: string; problem?: Refusal | null; warnings?: string[]; close: () => void; children: ComponentChildren; over?: ComponentChildren;
 }) {
-  const { title, label, tabs, chosen, command, problem = null, warnings = [], close, children } = props;
-  return (
-    <Dialog key={title} title={title} close={close} sheet>
+  const { title, label, tabs, chosen, command, problem = null, warnings = [], close, children, over } = props;
+  const sheet = (
+    <Dialog key={title} title={title} close={close} sheet covered={Boolean(over)}>
       <Tabs label={label} tabs={tabs} chosen={chosen} />
       <Command command={command} />
       <Problem refusal={problem} />
@@ -59,4 +59,5 @@ export function TabbedSheet(props: {
       <div class="buttons">{children}</div>
     </Dialog>
   );
+  return <>{sheet}{over}</>;
 }
