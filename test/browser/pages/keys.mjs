@@ -318,7 +318,8 @@ export const stories = {
     assert.ok(left >= tableLeft, `${left} ${tableLeft}`);
     await page.setViewportSize({ width: 390, height: 800 });
     assert.ok((await overflow()) <= 0, `${await overflow()}`);
-    await row.getByText("wide-team-of-the-shop").and(page.locator(":visible")).waitFor();
+    await row.locator(".phone:visible").waitFor();
+    assert.equal(await row.locator(".phone").evaluate((line) => line.dataset.line), "wide-team-of-the-shop");
     await row.getByText("in 30 days").waitFor();
     await assertAccessible(page, "a list on a phone");
     if (pictureFolder) await page.screenshot({ path: `${pictureFolder}/keys-wide-390.png` });

@@ -406,7 +406,7 @@ function Rows<T extends TimedObject>({ rows, columns, hasNamespace, address, isO
                   <Name name={String(row.cells[i])} />
                 </a>
                 {second ? <span class="second" dir="auto">{withoutTurns(String(second))}</span> : null}
-                {phoneLine && <span class="second phone">{phoneLine}</span>}
+                {phoneLine && <span class="second phone" data-line={phoneLine} />}
               </th>
             ) : <Cell column={column} cell={row.cells[i]} object={row.object} place={places[place]!} />)}
           </tr>
