@@ -333,14 +333,7 @@ function Absent() {
 /** Says that the session may not use the page: a list would look as if there were nothing. */
 function NotPermitted({ name }: { name: PageName }) {
   const title = text(labels[name] as Text);
-  useEffect(() => { document.title = `${title} · ${text("app.product")}`; }, []);
-  return (
-    <>
-      <h1>{title}</h1>
-      <p>{text("app.notPermitted", { page: title.toLowerCase() })}</p>
-      <p><a href={`${home}/home`}>{text("page.home")}</a></p>
-    </>
-  );
+  return <><h1>{title}</h1><p>{text("app.notPermitted", { page: title.toLowerCase() })}</p></>;
 }
 
 /** Reports whether it is known that the session may not use the page. */

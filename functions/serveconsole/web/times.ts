@@ -22,17 +22,11 @@ export function formatDistance(time: string): string {
 
 // Creating a format takes longer than using it.
 const timeOfDay = new Intl.DateTimeFormat("en", { timeStyle: "short" });
-const dateAlone = new Intl.DateTimeFormat("en", { dateStyle: "medium" });
 const dateAndTime = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium" });
 
 /** Returns the hour and the minute of a time in the local time zone. */
 export function formatTime(time: string): string {
   return timeOfDay.format(new Date(time));
-}
-
-/** Returns the date in the local time zone. */
-export function formatDate(instant: number): string {
-  return dateAlone.format(instant);
 }
 
 /** Returns the date and the time in the local time zone. */

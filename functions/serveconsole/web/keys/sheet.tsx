@@ -1,13 +1,14 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import {
-  AbsentDialog, asRefusal, Chip, CopyButton, CreatedObjects, currentTime, DeleteDialog, Dialog, ExpirationDialog, extendedTTL, Fact, formatDateTime, formatDistance,
-  home, isAdmin, isLater, type Key, type KeyChildren, keysPath, type LifetimeChoice, longerExtensions, may, person, Problem, quoteForShell, readChildren, Refusal, Skeleton, text, Time, usePermitted, useWrite, warningsOf,
+  AbsentDialog, asRefusal, Chip, CopyButton, CreatedObjects, currentTime, DeleteDialog, Dialog, Fact, formatDateTime, formatDistance,
+  home, isAdmin, type Key, type KeyChildren, keysPath, type LifetimeChoice, may, person, Problem, quoteForShell, readChildren, Refusal, Skeleton, text, Time, usePermitted, useWrite, warningsOf,
 } from "../shared";
 import { Activity } from "../parts/activity";
 import { OwnerName } from "../parts/ownername";
 import { TabbedSheet } from "../parts/tabs";
 import type { FormField } from "../pages/keys";
+import { ExpirationDialog, extendedTTL, isLater, longerExtensions } from "./expiration";
 import { Lineage } from "./lineage";
 import { KeyScope } from "./matrix";
 import { mayOwn } from "./owners";

@@ -8,7 +8,6 @@ import { isAdmin, displayNameOf, person } from "../person";
 import { DeleteDialog } from "../parts/deletedialog";
 import { UserText } from "../parts/usertext";
 import { useWrite } from "../parts/write";
-import { ExpirationDialog } from "../keys/details";
 import { keysPath } from "./keys";
 import { may, isPermitted, rightsProblem, usePermittedEach } from "../rights";
 import periods from "../periods.json";
@@ -52,6 +51,8 @@ interface Overview {
 function isShortLived({ metadata, spec, status }: Key): boolean {
   return spec.type === "Kubeconfig" || spec.type === "Login" || Date.parse(status?.expirationTimestamp ?? "") - Date.parse(metadata.creationTimestamp) < day;
 }
+
+const [ExpirationDialog] = onDemand(() => import("../keys/expiration").then((it) => it.ExpirationDialog));
 
 /** The picture of what ends is a script of its own. A page without it has the lists below. */
 const loadEndings = () => Promise.all([import("../parts/endings"), loadTexts()]).then(([{ Endings }]) => Endings, () => null);
