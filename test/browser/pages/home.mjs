@@ -35,7 +35,7 @@ export const stories = {
     await page.keyboard.press("Enter");
     // Each line has the button that settles it.
     await page.getByRole("button", { name: "Extend soon-over" }).click();
-    assert.equal(await page.getByRole("dialog").getByLabel("No expiration").count(), 1);
+    await page.getByRole("dialog").getByLabel("No expiration").waitFor();
     assert.equal(await page.getByRole("dialog").getByLabel("1 day").count(), 0);
     await page.getByRole("dialog").getByLabel("30 days").check();
     await page.getByRole("dialog").getByRole("button", { name: "Change expiration" }).click();
