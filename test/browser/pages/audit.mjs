@@ -186,7 +186,7 @@ export const stories = {
       const answer = await requestAsAdmin(context, "PATCH", "config/config", { status: { audit } }, "application/merge-patch+json");
       assert.equal(answer.status(), 200, await answer.text());
     };
-    await signIn(page, admin, "/console/audit", page.getByText("set audit.enabled and audit.dataStoreEndpoint"));
+    await signIn(page, admin, "/console/audit", page.getByText("the audit needs a data store"));
     await configure({ enabled: true, level: 2, path: newFolder(), dataStoreEndpoint: process.env.EVENTS });
     const spec = { user: "aud", scope: { roles: [{ role: "platformCLI" }] } };
     const { spec: { key: audited } } = await (await requestAsAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "audited" }, spec })).json();

@@ -291,7 +291,7 @@ export const stories = {
     const dialog = page.getByRole("dialog");
     const row = page.locator("tbody tr");
     const beside = () => page.mouse.click(400, 780);
-    await row.getByText("User", { exact: true }).click();
+    await row.locator("td", { has: page.locator("time") }).last().click();
     await dialog.getByRole("button", { name: "Disable" }).waitFor();
     await beside();
     await dialog.waitFor({ state: "detached" });

@@ -30,9 +30,9 @@ export const stories = {
         await click(menu("Found a key?"));
         await page.getByLabel("The key or token that was found").fill(leaked);
         await click(button("Whose is it?"));
-        await page.getByText("user:job-ana", { exact: true }).waitFor();
+        await page.getByRole("link", { name: "user job-ana" }).waitFor();
         await click(button("End it now"));
-        await page.getByText("it is refused from now on").waitFor();
+        await page.getByText("Access key job-leaked of job-ana is ended.").waitFor();
       }],
       "make a key for a team": [4, async () => {
         await click(menu("Access keys"));

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import {
-  DetailsDialog, formatDateTime, Fact, FormDialog, AbsentDialog, group, home, Lifetime, List, watchList, may, type Meta, quoteForShell, Refusal,
+  DetailsDialog, formatDateTime, Fact, FormDialog, AbsentDialog, group, home, Lifetime, List, watchList, may, type Meta, person, quoteForShell, Refusal,
   type Text, text, Time, useAddress, useIdempotentPost, useOpened, usePermitted, useWrite, Warnings, warningsOf,
   type ListTexts,
 } from "../shared";
@@ -45,7 +45,8 @@ function Claims({ claims }: { claims: Record<string, unknown> }) {
 
 function NewTokenDialog({ close, created }: { close: () => void; created: (token: Token, warnings: string[]) => void }) {
   const ttl = useSignal(3600);
-  const scopeChoice = useScopeChoice("cluster");
+  // The scope of the session may permit no virtual cluster.
+  const scopeChoice = useScopeChoice(person.value?.accessKeyScope ? "all" : "cluster");
   const write = useWrite(path);
   const attempt = useIdempotentPost();
   const scope = scopeChoice.lines();
