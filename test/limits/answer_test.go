@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/model"
 )
 
 // answerRows are the limits of the answer to a refused request.
@@ -116,23 +117,27 @@ var answerRows = map[string]row{
 	}},
 	"subjects": {fmt.Sprintf("%d subjects", limits.Subjects), func(t *testing.T) {
 		w := newWorld(t, nil)
-		whoCan := func() answer {
-			return w.send(request{
+		whoCan := func() model.ScopePreviewStatus {
+			got := w.send(request{
 				bearer: "root-admin", method: http.MethodPost, path: group + "/scopepreviews",
 				body: `{"spec":{"whoCan":{"verb":"get","group":"management.platform.sh","resource":"configs"}}}`,
 			})
+			var preview model.ScopePreview
+			if err := json.Unmarshal([]byte(got.body), &preview); err != nil || got.status != http.StatusCreated {
+				t.Fatalf("%d %.500s, %v", got.status, got.body, err)
+			}
+			return preview.Status
 		}
 		// The owners of keys with groups are subjects as well, without an object.
-		for n := strings.Count(whoCan().body, `"reason":`) + 1; n <= limits.Subjects+1; n++ {
+		for n := len(whoCan().Subjects) + 1; n <= limits.Subjects+1; n++ {
 			if made := w.send(request{bearer: "root-admin", method: http.MethodPost, path: group + "/users", body: fmt.Sprintf(`{"metadata":{"name":"u%d"}}`, n)}); made.status != http.StatusCreated {
 				t.Fatalf("%d: %d %.500s", n, made.status, made.body)
 			}
 			if n < limits.Subjects {
 				continue
 			}
-			got := whoCan()
-			if got.status != http.StatusCreated || strings.Contains(got.body, `"incomplete":true`) != (n > limits.Subjects) || strings.Count(got.body, `"reason":`) != limits.Subjects {
-				t.Errorf("%d subjects: %d %.500s", n, got.status, got.body)
+			if got := whoCan(); got.Incomplete != (n > limits.Subjects) || len(got.Subjects) != limits.Subjects {
+				t.Errorf("%d subjects: the answer has %d, incomplete: %t", n, len(got.Subjects), got.Incomplete)
 			}
 		}
 	}},
