@@ -9,7 +9,7 @@ import { Activity } from "../parts/activity";
 import { OwnerName } from "../parts/ownername";
 import { TabbedSheet } from "../parts/tabs";
 import {
-  Chip, kubeconfigRequest, type Cluster, clustersPath, Fact, AbsentDialog, home, idOf, isAdmin, List, may, person, PhaseChip, watchList, projectNamespaces, quoteForShell, Refusal,
+  Chip, kubeconfigRequest, type Cluster, clustersPath, Fact, AbsentDialog, home, idOf, isAdmin, isAuditor, List, may, person, PhaseChip, watchList, projectNamespaces, quoteForShell, Refusal,
   text, type Text, Time, useAddress, useOpened, usePermitted, Warnings, type ListTexts,
 } from "../shared";
 
@@ -79,7 +79,7 @@ function About({ cluster }: { cluster: Cluster }) {
 const listsAccounts = () => may("list", "users") && may("list", "teams");
 
 /** Reports whether the caller sees all users and teams. Others see only themselves and their teams. */
-const seesAllAccounts = () => isAdmin() || (person.value?.groups?.includes("platform:auditors") ?? false);
+const seesAllAccounts = () => isAdmin() || isAuditor();
 
 /** Returns the project of a namespace. */
 function projectOf(namespace: string): string {
