@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 /** The number of the page's own way back in the history that is under way, or 0. Until it has ended, the page pushes no entry. */
 export const wayBack = { current: 0 };
@@ -18,9 +18,15 @@ export function goBack(entries: number): void {
 export function useUnsaved(unsaved: boolean, stayed?: () => void): void {
   const onStay = useRef(stayed);
   onStay.current = stayed;
-  useEffect(() => {
+  // Not after the next frame: the browser asks for just as long as the page shows that something is unsaved.
+  useLayoutEffect(() => {
     if (!unsaved) return;
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener("beforeunload", ask);
+    return () => removeEventListener("beforeunload", ask);
+  }, [unsaved]);
+  useEffect(() => {
+    if (!unsaved) return;
     const mark = Math.random();
     const isHere = () => history.state?.unsaved === mark;
     let pushed = false;
@@ -33,13 +39,11 @@ export function useUnsaved(unsaved: boolean, stayed?: () => void): void {
         onStay.current?.();
       }
     };
-    addEventListener("beforeunload", ask);
     if (onStay.current) {
       addEventListener("popstate", follow);
       follow();
     }
     return () => {
-      removeEventListener("beforeunload", ask);
       removeEventListener("popstate", follow);
       // The address may go further back in the same rendering.
       queueMicrotask(() => { if (isHere() && !wayBack.current) goBack(1); });
