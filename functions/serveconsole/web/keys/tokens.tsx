@@ -1,6 +1,6 @@
-import { batch, useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
-import { asRefusal, Chip, formatDateTime, formatDistance, group, home, type Key, listPages, type Meta, Problem, type Refusal, ScopeText, Skeleton, text } from "../shared";
+import { useEffect } from "preact/hooks";
+import { Chip, formatDateTime, formatDistance, group, home, type Key, listPages, type Meta, Problem, ScopeText, Skeleton, text } from "../shared";
+import { useReading } from "../parts/reading";
 
 /** How many tokens a request asks for, and after how many requests the tab waits for a click. The API may answer with fewer: it looks for the tokens of a key among all of them. */
 const pageSize = 200;
@@ -36,39 +36,21 @@ function State({ end, keyDisabled }: { end?: string; keyDisabled: boolean }) {
 
 /** The tokens for connected clusters that were issued with a key. The API selects them. Tokens that the caller may not see are absent. */
 export function KeyTokens({ accessKey: { metadata: { name, uid }, spec } }: { accessKey: Key }) {
-  const busy = useSignal(false);
-  const reading = useSignal<Reading | null>(null);
-  const problem = useSignal<Refusal | null>(null);
-  const current = useRef<AbortController | null>(null);
-  async function read(last: Reading | null) {
-    current.current?.abort();
-    const { signal } = (current.current = new AbortController());
-    busy.value = true;
-    try {
-      const lines = [...(last?.lines ?? [])];
-      let position = last?.position ?? "";
-      const query = { fieldSelector: `status.createdBy.uid=${uid}`, limit: String(pageSize) };
-      for await (const { rows = [], columnDefinitions = [], metadata } of listPages<Token>(`${group}/directclusterendpointtokens`, query, { signal, position, most: requestLimit })) {
-        const scope = columnDefinitions.findIndex((column) => column.name === "Scope");
-        lines.push(...rows.map(({ object, cells }) => ({ token: object, scope: String(cells[scope] ?? "") })));
-        position = metadata?.continue ?? "";
-      }
-      // Names are chosen at random: the token that works longest is first.
-      lines.sort((a, b) => endOf(b) - endOf(a));
-      batch(() => {
-        reading.value = { lines, position };
-        problem.value = null;
-      });
-    } catch (failure) {
-      if (!signal.aborted) problem.value = asRefusal(failure);
-    } finally {
-      if (!signal.aborted) busy.value = false;
+  const { busy, reading, problem, read } = useReading<Reading>(async (last, signal) => {
+    const lines = [...(last?.lines ?? [])];
+    let position = last?.position ?? "";
+    const query = { fieldSelector: `status.createdBy.uid=${uid}`, limit: String(pageSize) };
+    for await (const { rows = [], columnDefinitions = [], metadata } of listPages<Token>(`${group}/directclusterendpointtokens`, query, { signal, position, most: requestLimit })) {
+      const scope = columnDefinitions.findIndex((column) => column.name === "Scope");
+      lines.push(...rows.map(({ object, cells }) => ({ token: object, scope: String(cells[scope] ?? "") })));
+      position = metadata?.continue ?? "";
     }
-  }
+    // Names are chosen at random: the token that works longest is first.
+    return { lines: lines.sort((a, b) => endOf(b) - endOf(a)), position };
+  });
   useEffect(() => {
     reading.value = null;
     void read(null);
-    return () => current.current?.abort();
   }, [uid]);
   const { lines, position } = reading.value ?? { lines: [], position: "" };
   return (

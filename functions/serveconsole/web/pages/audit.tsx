@@ -8,6 +8,7 @@ import { accessKeyOf, type AuditEvent, escapeSelectorValue, eventsPath, readEven
 import { Bars } from "../parts/bars";
 import { NameInput, type NameSource } from "../parts/namelist";
 import { Outcome } from "../parts/outcome";
+import { useReading } from "../parts/reading";
 import { Skeleton } from "../parts/skeleton";
 import { type Bar, countInBars, stepOf } from "../parts/timebars";
 
@@ -190,10 +191,6 @@ export function Audit() {
   /** What is typed and not yet asked for. */
   const drafts = useSignal<Values>({});
   const more = useSignal(false);
-  const reading = useSignal<Reading | null>(null);
-  const problem = useSignal<Refusal | null>(null);
-  const busy = useSignal(false);
-  const current = useRef<AbortController | null>(null);
   const chips = useRef<HTMLDivElement>(null);
   const moreButton = useRef<HTMLButtonElement>(null);
   /** Where the focus goes, because what had it may be gone. */
@@ -212,33 +209,14 @@ export function Audit() {
     if (times.to.value) terms.push(`before=${times.to.value}`);
     return [...terms, ...(choices.find(([value]) => value === shown.value) ?? choices[0]!)[2]].join(",");
   }
-  /** Reads the newest events that are selected, or those after the last ones that were read. */
-  async function read(last: Reading | null) {
-    current.current?.abort();
-    const { signal } = (current.current = new AbortController());
+  // The newest events that are selected, or those after the last ones that were read.
+  const { busy, reading, problem, read } = useReading<Reading>(async (last, signal) => {
     const time = last?.time ?? Date.now();
     const selected = last?.selector ?? selector(time);
-    busy.value = true;
-    try {
-      const { events, position } = await readEvents(selected, pageSize, last?.position ?? "", signal);
-      batch(() => {
-        reading.value = { events: [...(last?.events ?? []), ...events], position, selector: selected, time };
-        problem.value = null;
-      });
-    } catch (failure) {
-      if (signal.aborted) return;
-      batch(() => {
-        problem.value = asRefusal(failure);
-        if (!last) reading.value = null;
-      });
-    } finally {
-      if (!signal.aborted) busy.value = false;
-    }
-  }
-  useEffect(() => {
-    document.title = `${text("page.audit")} · ${text("app.product")}`;
-    return () => current.current?.abort();
-  }, []);
+    const { events, position } = await readEvents(selected, pageSize, last?.position ?? "", signal);
+    return { events: [...(last?.events ?? []), ...events], position, selector: selected, time };
+  });
+  useEffect(() => { document.title = `${text("page.audit")} · ${text("app.product")}`; }, []);
   useEffect(() => { void read(null); }, [applied]);
   useLayoutEffect(() => {
     const buttons = chips.current?.querySelectorAll("button");

@@ -1,9 +1,10 @@
-import { batch, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { type AuditEvent, readEvents, requestText, requestWords, wasRefused } from "../kinds/auditevent";
-import { asRefusal, formatDateTime, formatDistance, loadTexts, may, Problem, type Refusal, text } from "../shared";
+import { formatDateTime, formatDistance, loadTexts, may, Problem, text } from "../shared";
 import { Bars } from "./bars";
 import { Outcome } from "./outcome";
+import { useReading } from "./reading";
 import { Skeleton } from "./skeleton";
 import { countInBars } from "./timebars";
 
@@ -28,35 +29,18 @@ interface Reading {
  */
 export function Activity({ selector, link }: { selector: string; link: string }) {
   const ready = useSignal(false);
-  const busy = useSignal(false);
-  const reading = useSignal<Reading | null>(null);
-  const problem = useSignal<Refusal | null>(null);
   const since = useRef(0);
-  const current = useRef<AbortController | null>(null);
-  async function read(last: Reading | null) {
-    current.current?.abort();
-    const { signal } = (current.current = new AbortController());
-    busy.value = true;
-    try {
-      await loadTexts();
-      ready.value = true;
-      if (!may("list", "auditevents")) return;
-      if (!last) since.current = Date.now() - days * day;
-      const { events, position } = await readEvents([selector, `after=${new Date(since.current).toISOString()}`].filter(Boolean).join(","), pageSize, last?.position ?? "", signal, pageLimit);
-      batch(() => {
-        reading.value = { events: [...(last?.events ?? []), ...events], position };
-        problem.value = null;
-      });
-    } catch (failure) {
-      if (!signal.aborted) problem.value = asRefusal(failure);
-    } finally {
-      if (!signal.aborted) busy.value = false;
-    }
-  }
+  const { busy, reading, problem, read } = useReading<Reading>(async (last, signal) => {
+    await loadTexts();
+    ready.value = true;
+    if (!may("list", "auditevents")) return null;
+    if (!last) since.current = Date.now() - days * day;
+    const { events, position } = await readEvents([selector, `after=${new Date(since.current).toISOString()}`].filter(Boolean).join(","), pageSize, last?.position ?? "", signal, pageLimit);
+    return { events: [...(last?.events ?? []), ...events], position };
+  });
   useEffect(() => {
     reading.value = null;
     void read(null);
-    return () => current.current?.abort();
   }, [selector]);
   if (!ready.value) return problem.value ? <Problem refusal={problem.value} /> : <Skeleton rows={3} />;
   if (!may("list", "auditevents")) return <p class="quiet">{text("activity.forbidden")}</p>;
