@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,10 +36,7 @@ const maxRounds = 8
 
 // Run prints the objects that were made with the key and, with --yes, ends them, one line for each object.
 func (c *KeyEnd) Run(ctx context.Context) error {
-	out := c.Out
-	if out == nil {
-		out = os.Stdout
-	}
+	out := cmp.Or[io.Writer](c.Out, os.Stdout)
 	platform, err := reach(ctx, c.Host, c.Authority)
 	if err != nil {
 		return err

@@ -122,10 +122,7 @@ func (c *KeyTree) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out := c.Out
-	if out == nil {
-		out = os.Stdout
-	}
+	out := cmp.Or[io.Writer](c.Out, os.Stdout)
 	return output.Write(out, c.Output, printed, printed.describe)
 }
 

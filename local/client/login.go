@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -213,10 +214,7 @@ func shortAddress(server string) string {
 
 // line returns the first line of the standard input, without its newline.
 func (c *Login) line() (string, error) {
-	input := c.Input
-	if input == nil {
-		input = os.Stdin
-	}
+	input := cmp.Or[io.Reader](c.Input, os.Stdin)
 	line, err := bufio.NewReader(io.LimitReader(input, 1<<16)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("reading the standard input: %w", err)

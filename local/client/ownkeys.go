@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,10 +42,7 @@ func (c *KeyList) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	out := c.Out
-	if out == nil {
-		out = os.Stdout
-	}
+	out := cmp.Or[io.Writer](c.Out, os.Stdout)
 	if c.Output == "text" {
 		return platform.printKeys(ctx, out, selector)
 	}
@@ -175,12 +173,7 @@ func (r *platformClient) createKey(ctx context.Context, body []byte, format stri
 	if created.Spec.Key == "" {
 		return nil, errors.New("asking for the access key: the answer has none")
 	}
-	if out == nil {
-		out = os.Stdout
-	}
-	if messages == nil {
-		messages = os.Stderr
-	}
+	out, messages = cmp.Or[io.Writer](out, os.Stdout), cmp.Or[io.Writer](messages, os.Stderr)
 	if err := output.Write(out, format, created, func() []byte { return []byte(created.Spec.Key + "\n") }); err != nil {
 		return nil, err
 	}
@@ -245,10 +238,7 @@ func (c *KeyDisable) Run(ctx context.Context) error {
 	if !changed.Spec.Disabled {
 		return errors.New("asking the platform: the access key is not disabled")
 	}
-	out := c.Out
-	if out == nil {
-		out = os.Stdout
-	}
+	out := cmp.Or[io.Writer](c.Out, os.Stdout)
 	_, err = fmt.Fprintf(out, "disabled the access key %s\n", changed.Name)
 	return err
 }
@@ -306,10 +296,7 @@ func (c *KeyRotate) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	messages := c.Messages
-	if messages == nil {
-		messages = os.Stderr
-	}
+	messages := cmp.Or[io.Writer](c.Messages, os.Stderr)
 	// The clock of the platform counts.
 	end := created.CreationTimestamp.Add(c.Grace)
 	if until := old.Status.ExpirationTimestamp; until == nil || until.After(end) {

@@ -40,16 +40,8 @@ type Revoke struct {
 
 // Run sends the lines of the standard input. After an error, the lines that were sent before it are revoked.
 func (c *Revoke) Run(ctx context.Context) error {
-	input, out, warnings := c.Input, c.Out, c.Warnings
-	if input == nil {
-		input = os.Stdin
-	}
-	if out == nil {
-		out = os.Stdout
-	}
-	if warnings == nil {
-		warnings = os.Stderr
-	}
+	input := cmp.Or[io.Reader](c.Input, os.Stdin)
+	out, warnings := cmp.Or[io.Writer](c.Out, os.Stdout), cmp.Or[io.Writer](c.Warnings, os.Stderr)
 	platform, err := c.platform()
 	if err != nil {
 		return err

@@ -47,10 +47,7 @@ func (c *WhoAmI) Run(ctx context.Context) error {
 	if err := json.Unmarshal(text, &self); err != nil || self.Status.UID == "" {
 		return fmt.Errorf("%s gave no answer of a platform", platform.base)
 	}
-	out := c.Out
-	if out == nil {
-		out = os.Stdout
-	}
+	out := cmp.Or[io.Writer](c.Out, os.Stdout)
 	return output.Write(out, c.Output, self, func() []byte { return describe(self.Status) })
 }
 

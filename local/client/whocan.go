@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,13 +51,7 @@ func (c *WhoCan) Run(ctx context.Context) error {
 	if err := platform.ask(mayRepeat(ctx), http.MethodPost, "/scopepreviews", bytes.NewReader(body), &preview); err != nil {
 		return err
 	}
-	out, messages := c.Out, c.Messages
-	if out == nil {
-		out = os.Stdout
-	}
-	if messages == nil {
-		messages = os.Stderr
-	}
+	out, messages := cmp.Or[io.Writer](c.Out, os.Stdout), cmp.Or[io.Writer](c.Messages, os.Stderr)
 	status := preview.Status
 	if c.Output == "text" && len(status.Subjects) == 0 {
 		_, err := fmt.Fprintln(messages, "Nobody may do this.")
