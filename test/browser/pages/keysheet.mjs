@@ -266,6 +266,7 @@ export const stories = {
     await page.getByRole("link", { name: "Open soon" }).click();
     const group = page.getByRole("group", { name: "Let it work on, from now, for" });
     const ttl = async () => (await (await requestAsAdmin(context, "GET", "ownedaccesskeys/soon")).json()).spec.ttl;
+    await group.waitFor();
     // A day from now is earlier than the end of the key: no button shortens it.
     assert.deepEqual((await group.getByRole("button").allTextContents()).map((label) => label.replace(/ [A-Z].*/, "")), ["7 days", "30 days", "90 days"]);
     await group.getByRole("button", { name: /^7 days [A-Z][a-z]{2} \d+, \d{4}$/ }).click();

@@ -4,7 +4,7 @@ import {
   asRefusal, base, type Cluster, clusterPath, Command, Dialog, formatDateTime, formatDistance, FormFooter, isPermitted, type Key, keysPath, Lifetime, list, may, person, Problem, quoteForShell,
   text, type Text, useIdempotentPost, useWrite, Warnings, warningsOf,
 } from "../shared";
-import { SecretDialog } from "../parts/secret";
+import { Secret, SecretDialog } from "../parts/secret";
 
 const lifetimes: [number, Text][] = [[3600, "lifetime.hour"], [28_800, "lifetime.eightHours"], [86_400, "lifetime.day"], [604_800, "lifetime.week"], [2_592_000, "lifetime.month"]];
 const label = "management.platform.sh/virtualclusterinstance";
@@ -16,7 +16,7 @@ export function kubeconfigSelector({ metadata: { namespace, name } }: Cluster): 
 
 /** A kubeconfig that the API or the page has created. */
 interface CreatedKubeconfig {
-  text: string;
+  secret: Secret;
   ends?: string;
   warnings: string[];
 }
@@ -109,17 +109,17 @@ export function KubeconfigDialog({ cluster, close }: { cluster: Cluster; close: 
     // The signal counts, because the last choice may not be rendered yet.
     if (credential.value === "plugin") {
       write.problem.value = null;
-      createdKubeconfig.value = { text: pluginKubeconfig(cluster, server.value.trim() || addressOf(host ?? "")), warnings: [] };
+      createdKubeconfig.value = { secret: new Secret(pluginKubeconfig(cluster, server.value.trim() || addressOf(host ?? ""))), warnings: [] };
       return;
     }
     void write.run(() => attempt(path, JSON.stringify({ spec: spec() })), async (response) => {
       const { status } = (await response.json()) as { status: { kubeConfig: string; expirationTimestamp?: string } };
-      createdKubeconfig.value = { text: status.kubeConfig, ends: status.expirationTimestamp, warnings: warningsOf(response) };
+      createdKubeconfig.value = { secret: new Secret(status.kubeConfig), ends: status.expirationTimestamp, warnings: warningsOf(response) };
     });
   }
 
   if (createdKubeconfig.value) {
-    const { text: content, ends, warnings } = createdKubeconfig.value;
+    const { secret, ends, warnings } = createdKubeconfig.value;
     const lead = (
       <>
         <p>
@@ -130,7 +130,7 @@ export function KubeconfigDialog({ cluster, close }: { cluster: Cluster; close: 
       </>
     );
     return (
-      <SecretDialog title={text("kubeconfig.of", { name })} wide lines harmless={plugin} lead={lead} file={file} content={content} close={close}>
+      <SecretDialog title={text("kubeconfig.of", { name })} wide lines harmless={plugin} lead={lead} file={file} secret={secret} close={close}>
         {plugin && <Command label={text("kubeconfig.signInFirst")} command={`platform login ${quoteForShell(location.host)}`} />}
         <Command label={text("kubeconfig.use")} command={`kubectl --kubeconfig ${quoteForShell(file)} get namespaces`} />
         {!plugin && <Command label={text("kubeconfig.program")} command={`platform kubeconfig ${quoteForShell(`${namespace}/${name}`)} ${quoteForShell(location.host)}${credential.value === "certificate" ? " --client-cert" : ""} --merge`} />}

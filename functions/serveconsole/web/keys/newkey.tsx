@@ -7,7 +7,7 @@ import {
 import { Field, FieldProblem, withoutCauses } from "../parts/field";
 import { OwnerField, useOwnerChoice } from "../parts/owner";
 import { ScopeField, useScopeChoice } from "../parts/scope";
-import { SecretDialog } from "../parts/secret";
+import { Secret, SecretDialog } from "../parts/secret";
 import type { FormField } from "../pages/keys";
 import { ownerKinds } from "./owners";
 import { readPrefill } from "./prefill";
@@ -31,7 +31,7 @@ function localDate(time: number): string {
 const shownFields = ["metadata.name", "spec.displayName", "spec.description", "spec.user", "spec.team", "spec.groups", "spec.scope", "spec.ttl", "spec.ttlAfterLastActivity"];
 
 /** The dialog that creates a key. Fields are what an address has filled in, and model is the key that they are from. */
-export function NewKeyDialog({ fields, model, close, created }: { fields: Record<FormField, string>; model: string; close: () => void; created: (key: Key) => void }) {
+export function NewKeyDialog({ fields, model, close, created }: { fields: Record<FormField, string>; model: string; close: () => void; created: (key: Key, secret: Secret) => void }) {
   const prefill = useMemo(() => readPrefill(fields), []);
   const isFilled = Object.values(fields).some(Boolean);
   const name = useSignal("");
@@ -73,7 +73,10 @@ export function NewKeyDialog({ fields, model, close, created }: { fields: Record
   });
   const submit = () => {
     if (!write.problem.value) now.value = Date.now();
-    void write.run(() => attempt(`${keysPath}?fieldValidation=Strict`, body.value, "application/yaml"), async (response) => created((await response.json()) as Key));
+    void write.run(() => attempt(`${keysPath}?fieldValidation=Strict`, body.value, "application/yaml"), async (response) => {
+      const { spec: { key, ...spec }, ...rest } = (await response.json()) as Key;
+      created({ ...rest, spec }, new Secret(key));
+    });
   };
 
   // What the address has wrong stands at its field until the API has answered.
@@ -163,10 +166,10 @@ function Replacement({ name, successor }: { name: string; successor: Key }) {
 }
 
 /** Shows a new key once. The page keeps nothing of it after the dialog is closed. Model is the key that it was filled in from, or empty. */
-export function NewKeySecret({ accessKey, model, close }: { accessKey: Key; model: string; close: () => void }) {
+export function NewKeySecret({ accessKey, secret, model, close }: { accessKey: Key; secret: Secret; model: string; close: () => void }) {
   const file = `${accessKey.metadata.name}.key`;
   return (
-    <SecretDialog title={text("keys.shownOnce")} lead={<p>{text("keys.shownOnceLead")}</p>} file={file} content={accessKey.spec.key ?? ""} close={close}>
+    <SecretDialog title={text("keys.shownOnce")} lead={<p>{text("keys.shownOnceLead")}</p>} file={file} secret={secret} close={close}>
       <p class="quiet"><code>kubectl --token "$(cat {quoteForShell(file)})" get ownedaccesskeys</code></p>
       {model && <Replacement name={model} successor={accessKey} />}
     </SecretDialog>

@@ -9,6 +9,7 @@ import { may } from "../rights";
 import { text } from "../texts";
 import type { Key } from "../kinds/accesskey";
 import { BulkActions } from "../keys/bulkactions";
+import type { Secret } from "../parts/secret";
 
 /** The path of access keys. */
 export const keysPath = `${group}/ownedaccesskeys`;
@@ -34,7 +35,7 @@ export function Keys() {
   const address = useAddress({ tab, ...fields });
   const { openedName, creating } = address;
   const selection = useSelection(keys);
-  const createdKey = useSignal<{ key: Key; model: string } | null>(null);
+  const createdKey = useSignal<{ key: Key; secret: Secret; model: string } | null>(null);
   const closeForm = () => batch(() => {
     creating.value = model.value = "";
     for (const name of formFields) fields[name].value = "";
@@ -70,14 +71,14 @@ export function Keys() {
       {creating.value && may("create", "ownedaccesskeys") && (
         <NewKeyDialog
           fields={Object.fromEntries(formFields.map((name) => [name, fields[name].value])) as Record<FormField, string>} model={model.value} close={closeForm}
-          created={(key) => {
-            createdKey.value = { key, model: model.value };
+          created={(key, secret) => {
+            createdKey.value = { key, secret, model: model.value };
             closeForm();
             void keys.refresh();
           }}
         />
       )}
-      {createdKey.value && <NewKeySecret accessKey={createdKey.value.key} model={createdKey.value.model} close={() => (createdKey.value = null)} />}
+      {createdKey.value && <NewKeySecret accessKey={createdKey.value.key} secret={createdKey.value.secret} model={createdKey.value.model} close={() => (createdKey.value = null)} />}
       {openedName.value && (
         <KeySheet
           name={openedName.value} row={key} tab={tab} changed={() => void keys.refresh()}

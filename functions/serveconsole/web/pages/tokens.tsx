@@ -7,7 +7,7 @@ import {
 } from "../shared";
 import { OwnerName } from "../parts/ownername";
 import { ScopeField, useScopeChoice } from "../parts/scope";
-import { SecretDialog } from "../parts/secret";
+import { Secret, SecretDialog } from "../parts/secret";
 import { claimsOf } from "../tokens/claims";
 
 /** The record of a token. Only the response to a request for one contains the token. */
@@ -43,7 +43,7 @@ function Claims({ claims }: { claims: Record<string, unknown> }) {
   );
 }
 
-function NewTokenDialog({ close, created }: { close: () => void; created: (token: Token, warnings: string[]) => void }) {
+function NewTokenDialog({ close, created }: { close: () => void; created: (token: Token, secret: Secret, warnings: string[]) => void }) {
   const ttl = useSignal(3600);
   // The scope of the session may permit no virtual cluster.
   const scopeChoice = useScopeChoice(person.value?.accessKeyScope ? "all" : "cluster");
@@ -51,9 +51,10 @@ function NewTokenDialog({ close, created }: { close: () => void; created: (token
   const attempt = useIdempotentPost();
   const scope = scopeChoice.lines();
   const body = ["apiVersion: management.platform.sh/v1", "kind: DirectClusterEndpointToken", "spec:", `  ttl: ${ttl.value}`, ...(scope ? [`  scope:${scope}`] : []), ""].join("\n");
-  const submit = () => write.run(() => attempt(`${path}?fieldValidation=Strict`, body, "application/yaml"), async (response) => (
-    created((await response.json()) as Token, warningsOf(response))
-  ));
+  const submit = () => write.run(() => attempt(`${path}?fieldValidation=Strict`, body, "application/yaml"), async (response) => {
+    const { status: { token, ...status }, ...rest } = (await response.json()) as Token;
+    created({ ...rest, status }, new Secret(token), warningsOf(response));
+  });
   return (
     <FormDialog title={text("tokens.new")} close={close} wide submit={submit} write={write} button="tokens.issue">
       <p class="quiet">{text("tokens.newLead")}</p>
@@ -67,12 +68,11 @@ function NewTokenDialog({ close, created }: { close: () => void; created: (token
   );
 }
 
-function NewTokenSecret({ record, warnings, close }: { record: Token; warnings: string[]; close: () => void }) {
-  const token = record.status.token ?? "";
-  const claims = claimsOf(token);
+function NewTokenSecret({ record, secret, warnings, close }: { record: Token; secret: Secret; warnings: string[]; close: () => void }) {
+  const claims = useMemo(() => claimsOf(secret.reveal()), []);
   return (
     <SecretDialog
-      title={text("tokens.shownOnce")} wide lead={<><p>{text("tokens.shownOnceLead")}</p><Warnings warnings={warnings} /></>} file={`${record.metadata.name}.jwt`} content={token} close={close}
+      title={text("tokens.shownOnce")} wide lead={<><p>{text("tokens.shownOnceLead")}</p><Warnings warnings={warnings} /></>} file={`${record.metadata.name}.jwt`} secret={secret} close={close}
     >
       <h3>{text("tokens.claims")}</h3>
       {claims && <Claims claims={claims} />}
@@ -117,7 +117,7 @@ export function Tokens() {
   const tokens = useMemo(() => watchList<Token>(path), []);
   const address = useAddress();
   const { openedName, creating } = address;
-  const createdToken = useSignal<{ token: Token; warnings: string[] } | null>(null);
+  const createdToken = useSignal<{ token: Token; secret: Secret; warnings: string[] } | null>(null);
   const token = useOpened(tokens, openedName.value, `${path}/${encodeURIComponent(openedName.value)}`);
   return (
     <>
@@ -130,14 +130,14 @@ export function Tokens() {
       {creating.value && may("create", "directclusterendpointtokens") && (
         <NewTokenDialog
           close={() => (creating.value = "")}
-          created={(token, warnings) => {
+          created={(token, secret, warnings) => {
             creating.value = "";
-            createdToken.value = { token, warnings };
+            createdToken.value = { token, secret, warnings };
             void tokens.refresh();
           }}
         />
       )}
-      {createdToken.value && <NewTokenSecret record={createdToken.value.token} warnings={createdToken.value.warnings} close={() => (createdToken.value = null)} />}
+      {createdToken.value && <NewTokenSecret record={createdToken.value.token} secret={createdToken.value.secret} warnings={createdToken.value.warnings} close={() => (createdToken.value = null)} />}
       {token instanceof Refusal ? <AbsentDialog name={openedName.value} refusal={token} close={() => (openedName.value = "")} /> : token && <TokenDetails token={token} close={() => (openedName.value = "")} changed={() => void tokens.refresh()} />}
     </>
   );
