@@ -6,6 +6,7 @@ import { admin, api, browser, debuggers, foreignOrigins, relaunch, violations } 
 import * as keys from "./pages/keys.mjs";
 import * as keySheet from "./pages/keysheet.mjs";
 import * as newKey from "./pages/newkey.mjs";
+import * as forms from "./pages/forms.mjs";
 import * as foundKey from "./pages/foundkey.mjs";
 import * as selection from "./pages/selection.mjs";
 import * as clusters from "./pages/clusters.mjs";
@@ -59,7 +60,7 @@ async function stopEndlessScript() {
   }
   return "";
 }
-const pages = [keys, keySheet, newKey, foundKey, selection, clusters, tokens, home, config, people, projects, trustrules, audit, openStudio, session, signin, look, permissions, accessibility, frame, search, jobs, requests, hostileText, sleep, pictureFolder];
+const pages = [keys, keySheet, newKey, forms, foundKey, selection, clusters, tokens, home, config, people, projects, trustrules, audit, openStudio, session, signin, look, permissions, accessibility, frame, search, jobs, requests, hostileText, sleep, pictureFolder];
 /** STORIES=long tells the stories that take long instead of the others. */
 const selected = pages.flatMap(({ stories, longStories = {} }) => Object.entries(process.env.STORIES === "long" ? longStories : stories)).filter(([name]) => name.includes(process.env.STORY ?? ""));
 /** Takes a story, if none of the programs that share TAKEN has taken it: a file exists for each that is. */

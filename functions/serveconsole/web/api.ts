@@ -11,9 +11,10 @@ export const home = `${prefix}/console`;
 /** The group of the platform's own resources. */
 export const group = "/apis/management.platform.sh/v1";
 
-/** A cause of a refusal: the field that is wrong, and why. */
+/** A cause of a refusal: the field that is wrong, and why. The reason is a word of the API, such as FieldValueRequired. */
 export interface Cause {
   field?: string;
+  reason?: string;
   message?: string;
 }
 
@@ -124,16 +125,17 @@ export async function send(path: string, options: RequestOptions = {}): Promise<
 }
 
 async function refusalOf(response: Response): Promise<Refusal> {
-  let status: { message?: string; details?: { causes?: Cause[]; retryAfterSeconds?: number } } = {};
+  let status: { message?: string; reason?: string; details?: { causes?: Cause[]; retryAfterSeconds?: number } } = {};
   try {
     status = await response.json();
   } catch {
     // A gateway answered with a text of its own.
   }
-  return new Refusal(
-    response.status, status.message ?? `${response.status} ${response.statusText}`,
-    status.details?.causes ?? [], status.details?.retryAfterSeconds ?? 0,
-  );
+  const message = status.message ?? `${response.status} ${response.statusText}`;
+  const retryAfter = status.details?.retryAfterSeconds ?? 0;
+  // A name that is taken is the fault of a field. Of a generated name, the next attempt makes another one.
+  const causes = status.reason === "AlreadyExists" && retryAfter === 0 ? [{ field: "metadata.name", reason: status.reason, message }] : status.details?.causes ?? [];
+  return new Refusal(response.status, message, causes, retryAfter);
 }
 
 /** Sends a request and returns the JSON of the response. */

@@ -15,7 +15,6 @@ export * from "./parts/dialog";
 export * from "./parts/download";
 export * from "./parts/facts";
 export * from "./parts/frames";
-export * from "./parts/lifetime";
 export * from "./parts/list";
 export * from "./parts/problem";
 export * from "./parts/deletedialog";

@@ -255,7 +255,7 @@ const adminPages = everyPage("people, rules, configuration and studio", async (p
   await page.getByLabel("Everything in one project").check();
   await page.getByLabel("Project", { exact: true }).fill("shop");
   await page.getByRole("button", { name: "Create trust rule" }).click();
-  await page.getByText("conditions have no wildcards").waitFor();
+  await page.getByText("conditions have no wildcards").first().waitFor();
   await look("trust-rule-refused");
   await page.goto(`${origin}/console/trustrules?name=look`);
   await page.getByRole("dialog").getByRole("button", { name: "Disable" }).waitFor();

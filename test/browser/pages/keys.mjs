@@ -99,7 +99,7 @@ export const stories = {
     await page.getByLabel("A scope in YAML").check();
     await page.getByLabel("Scope", { exact: true }).fill("roles:\n- role: absent");
     await page.getByRole("button", { name: "Create key" }).click();
-    await page.getByRole("dialog").getByText("spec.scope.roles[0].role").waitFor();
+    await page.getByRole("dialog").getByText("roles[0].role", { exact: true }).waitFor();
     await page.getByRole("alert").getByText("Correct the marked fields.").waitFor();
     await page.getByLabel("Scope", { exact: true }).fill("projects:\n- project: shop");
     await page.getByRole("button", { name: "Create key" }).click();

@@ -10,7 +10,7 @@ export const stories = {
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Name", { exact: true }).fill("Not A Name");
     await dialog.getByRole("button", { name: "Create user" }).click();
-    await dialog.getByRole("alert").getByText("metadata.name").waitFor();
+    await dialog.getByText("Use lowercase letters").waitFor();
     await dialog.getByLabel("Name", { exact: true }).fill("bea");
     await dialog.getByLabel("Display name").fill("Bea");
     await dialog.getByRole("button", { name: "Create user" }).click();
@@ -81,7 +81,7 @@ export const stories = {
     await dialog.getByRole("button", { name: "Set password" }).click();
     await dialog.getByLabel("New password").fill("password1234");
     await dialog.getByRole("button", { name: "Set password" }).click();
-    await dialog.getByRole("alert").getByText("spec.password").waitFor();
+    await page.waitForFunction(() => document.activeElement?.getAttribute("aria-invalid") === "true");
     const word = "nine-violet-kettles-hum";
     await dialog.getByLabel("New password").fill(word);
     await dialog.getByRole("button", { name: "Set password" }).click();

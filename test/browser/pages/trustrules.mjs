@@ -29,7 +29,7 @@ export const stories = {
     await field("Certificate authority of the issuer, in PEM").fill("none");
     await dialog.getByRole("button", { name: "Create trust rule" }).click();
     await dialog.getByRole("alert").getByText("Correct the marked fields.").waitFor();
-    for (const [name, says] of [["Name", "lower case"], ["Value, condition 1", "no wildcards"], ["Maximum age of a token, in seconds", "3600"], ["Certificate authority of the issuer, in PEM", "PEM"]]) {
+    for (const [name, says] of [["Name", "lowercase"], ["Value, condition 1", "no wildcards"], ["Maximum age of a token, in seconds", "3600"], ["Certificate authority of the issuer, in PEM", "PEM"]]) {
       assert.equal(await field(name).getAttribute("aria-invalid"), "true", name);
       const why = await dialog.locator(`[id="${await field(name).getAttribute("aria-describedby")}"]`).textContent();
       assert.ok(why.includes(says), `${name}: ${why}`);

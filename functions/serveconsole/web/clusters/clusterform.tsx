@@ -1,10 +1,10 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { useId, useMemo } from "preact/hooks";
-import { Field, FieldProblem, withoutCauses } from "../parts/field";
-import { NameInput } from "../parts/namelist";
+import { Field, FieldGroup } from "../parts/field";
+import { FormDialog } from "../parts/form";
 import { OwnerField, useOwnerChoice } from "../parts/owner";
 import {
-  type AccessEntry, type Cluster, clustersPath, createObject, FormDialog, type Owner, patchObject, person, type Refusal, text, type Text, useWrite, warningsOf,
+  type AccessEntry, type Cluster, clustersPath, createObject, type Owner, patchObject, person, text, type Text, useWrite, warningsOf,
 } from "../shared";
 
 /** The verbs of an access entry, with what they permit. The last one is all of them. */
@@ -22,7 +22,7 @@ const encode = (pem: string) => btoa(Array.from(new TextEncoder().encode(pem), (
 const decode = (data: string) => new TextDecoder().decode(Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0)));
 
 /** Who may do what with a virtual cluster besides its owner, in the form. */
-function AccessFields({ entries, refusal }: { entries: Signal<AccessField[]>; refusal: Refusal | null }) {
+function AccessFields({ entries }: { entries: Signal<AccessField[]> }) {
   const change = (index: number, fields: Partial<AccessField>) => {
     entries.value = entries.value.map((entry, i) => (i === index ? { ...entry, ...fields } : entry));
   };
@@ -30,17 +30,16 @@ function AccessFields({ entries, refusal }: { entries: Signal<AccessField[]>; re
     change(index, { verbs: !given ? verbs.filter((other) => other !== verb) : verb === "*" ? ["*"] : [...verbs, verb] });
   };
   return (
-    <fieldset>
-      <legend>{text("clusters.access")}</legend>
+    <FieldGroup paths={["spec.access"]} legend={text("clusters.access")}>
       <p class="quiet">{text("clusters.accessHint")}</p>
       {entries.value.map(({ verbs, users, teams }, i) => {
         const path = `spec.access[${i}]`;
         const name = (label: string) => text("clusters.accessField", { label, number: i + 1 });
         return (
-          <div class="access" role="group" aria-label={text("clusters.accessNumber", { number: i + 1 })}>
+          <FieldGroup paths={[path]} class="access" label={text("clusters.accessNumber", { number: i + 1 })}>
             <div class="two">
-              <Field label={text("clusters.accessUsers")} name={name(text("clusters.accessUsers"))} path={`${path}.users`} refusal={refusal} value={users} set={(to) => change(i, { users: to })} names={{ resource: "users" }} several />
-              <Field label={text("clusters.accessTeams")} name={name(text("clusters.accessTeams"))} path={`${path}.teams`} refusal={refusal} value={teams} set={(to) => change(i, { teams: to })} names={{ resource: "teams" }} several />
+              <Field label={text("clusters.accessUsers")} name={name(text("clusters.accessUsers"))} path={`${path}.users`} value={users} set={(to) => change(i, { users: to })} names={{ resource: "users" }} several />
+              <Field label={text("clusters.accessTeams")} name={name(text("clusters.accessTeams"))} path={`${path}.teams`} value={teams} set={(to) => change(i, { teams: to })} names={{ resource: "teams" }} several />
             </div>
             <div class="choices">
               {accessVerbs.map(([verb, label]) => (
@@ -54,33 +53,30 @@ function AccessFields({ entries, refusal }: { entries: Signal<AccessField[]>; re
               ))}
               <button type="button" aria-label={name(text("action.remove"))} onClick={() => (entries.value = entries.value.filter((_, other) => other !== i))}>{text("action.remove")}</button>
             </div>
-            <FieldProblem refusal={refusal} path={`${path}.verbs`} />
-            <FieldProblem refusal={refusal} path={path} exactly />
-          </div>
+          </FieldGroup>
         );
       })}
-      <FieldProblem refusal={refusal} path="spec.access" exactly />
       <button type="button" onClick={() => (entries.value = [...entries.value, { verbs: ["use"], users: "", teams: "" }])}>{text("clusters.accessAdd")}</button>
-    </fieldset>
+    </FieldGroup>
   );
 }
 
 /** The project of a new virtual cluster: one of those in which the session may register it or, if that is everywhere, any name. */
-function ProjectField({ project, choices, refusal }: { project: Signal<string>; choices?: string[]; refusal: Refusal | null }) {
+function ProjectField({ project, choices }: { project: Signal<string>; choices?: string[] }) {
   const id = useId();
+  const path = "metadata.namespace";
+  const hint = text("clusters.projectHint", { namespace: `${person.value?.projectNamespacePrefix ?? ""}${project.value.trim() || "…"}` });
+  if (!choices) return <Field label={text("field.project")} path={path} names={{ resource: "projects" }} value={project.value} set={(to) => (project.value = to)} hint={hint} required autofocus />;
   return (
-    <div class="field">
-      <label for={id}>{text("field.project")}</label>
-      {choices ? (
+    <FieldGroup paths={[path]}>
+      <div class="field">
+        <label for={id}>{text("field.project")}</label>
         <select id={id} value={project.value} aria-describedby={`${id}-hint`} onChange={(event) => (project.value = event.currentTarget.value)}>
           {choices.map((choice) => <option value={choice}>{choice}</option>)}
         </select>
-      ) : (
-        <NameInput source={{ resource: "projects" }} id={id} required value={project.value} aria-describedby={`${id}-hint`} autofocus onInput={(event) => (project.value = event.currentTarget.value)} />
-      )}
-      <small id={`${id}-hint`} class="quiet">{text("clusters.projectHint", { namespace: `${person.value?.projectNamespacePrefix ?? ""}${project.value.trim() || "…"}` })}</small>
-      <FieldProblem refusal={refusal} path="metadata.namespace" />
-    </div>
+        <small id={`${id}-hint`} class="quiet">{hint}</small>
+      </div>
+    </FieldGroup>
   );
 }
 
@@ -148,31 +144,29 @@ export function ClusterForm({ cluster, namespaces, close, saved }: { cluster?: C
     const object = newObject();
     void write.run(() => createObject(clustersPath(object.metadata.namespace), object), (response) => saved(`${object.metadata.namespace}/${object.metadata.name}`, warningsOf(response)));
   }
-  const refusal = write.problem.value;
   return (
     <FormDialog
       title={metadata ? text("clusters.changeTitle", { name: metadata.name }) : text("clusters.new")} close={close} wide submit={submit} write={write}
-      refusal={withoutCauses(refusal, ["metadata.name", "metadata.namespace", "spec.displayName", "spec.description", "spec.owner", "spec.access", "spec.accessPoint"])} button={metadata ? "action.save" : "clusters.register"}
+      button={metadata ? "action.save" : "clusters.register"}
     >
       {!metadata && (
         <>
           <p class="quiet">{text("clusters.newLead")}</p>
           <div class="two">
-            <ProjectField project={project} choices={choices} refusal={refusal} />
-            <Field label={text("field.name")} path="metadata.name" refusal={refusal} value={name.value} set={(to) => (name.value = to)} required />
+            <ProjectField project={project} choices={choices} />
+            <Field label={text("field.name")} path="metadata.name" value={name.value} set={(to) => (name.value = to)} required />
           </div>
         </>
       )}
-      <Field label={text("field.displayName")} path="spec.displayName" refusal={refusal} value={displayName.value} set={(to) => (displayName.value = to)} />
-      <Field label={text("field.description")} path="spec.description" refusal={refusal} value={description.value} set={(to) => (description.value = to)} lines={2} />
-      <fieldset>
-        <legend>{text("clusters.endpoint")}</legend>
+      <Field label={text("field.displayName")} path="spec.displayName" value={displayName.value} set={(to) => (displayName.value = to)} />
+      <Field label={text("field.description")} path="spec.description" value={description.value} set={(to) => (description.value = to)} lines={2} />
+      <FieldGroup paths={["spec.accessPoint"]} legend={text("clusters.endpoint")}>
         <p class="quiet">{text("clusters.endpointHint")}</p>
-        <Field label={text("clusters.host")} path="spec.accessPoint.ingress.host" refusal={refusal} value={host.value} set={(to) => (host.value = to)} placeholder={text("clusters.hostExample")} />
-        <Field label={text("clusters.ca")} path="spec.accessPoint.ingress.caData" refusal={refusal} value={ca.value} set={(to) => (ca.value = to)} lines={4} />
-      </fieldset>
-      <OwnerField choice={owner} legend="field.owner" kinds={["none", "team", "user"]} refusal={refusal} />
-      <AccessFields entries={access} refusal={refusal} />
+        <Field label={text("clusters.host")} path="spec.accessPoint.ingress.host" value={host.value} set={(to) => (host.value = to)} placeholder={text("clusters.hostExample")} />
+        <Field label={text("clusters.ca")} path="spec.accessPoint.ingress.caData" value={ca.value} set={(to) => (ca.value = to)} lines={4} />
+      </FieldGroup>
+      <OwnerField choice={owner} legend="field.owner" kinds={["none", "team", "user"]} />
+      <AccessFields entries={access} />
       <p class="quiet">{text("clusters.signerHint")}</p>
       {!metadata && (
         <details>

@@ -1,9 +1,12 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import {
-  asRefusal, base, type Cluster, clusterPath, Command, Dialog, formatDateTime, formatDistance, FormFooter, isPermitted, type Key, keysPath, Lifetime, list, may, person, Problem, quoteForShell,
+  asRefusal, base, type Cluster, clusterPath, Command, formatDateTime, formatDistance, isPermitted, type Key, keysPath, list, may, person, Problem, quoteForShell,
   text, type Text, useIdempotentPost, useWrite, Warnings, warningsOf,
 } from "../shared";
+import { Field, FieldGroup } from "../parts/field";
+import { FormDialog } from "../parts/form";
+import { Lifetime } from "../parts/lifetime";
 import { Secret, SecretDialog } from "../parts/secret";
 
 const lifetimes: [number, Text][] = [[3600, "lifetime.hour"], [28_800, "lifetime.eightHours"], [86_400, "lifetime.day"], [604_800, "lifetime.week"], [2_592_000, "lifetime.month"]];
@@ -104,8 +107,7 @@ export function KubeconfigDialog({ cluster, close }: { cluster: Cluster; close: 
   };
   const file = `${name}.yaml`;
 
-  function submit(event: Event) {
-    event.preventDefault();
+  function submit() {
     // The signal counts, because the last choice may not be rendered yet.
     if (credential.value === "plugin") {
       write.problem.value = null;
@@ -138,38 +140,30 @@ export function KubeconfigDialog({ cluster, close }: { cluster: Cluster; close: 
     );
   }
   return (
-    <Dialog title={text("kubeconfig.of", { name })} close={close} wide form>
-      <form onSubmit={submit}>
-        <fieldset>
-          <legend>{text("kubeconfig.credential")}</legend>
+    <FormDialog title={text("kubeconfig.of", { name })} close={close} wide submit={submit} write={write} button="kubeconfig.create">
+      <FieldGroup paths={["spec.clientCert"]} legend={text("kubeconfig.credential")}>
+        <label class="choice">
+          <input type="radio" name="kind" checked={credential.value === "token"} onChange={() => (credential.value = "token")} />
+          {text("kubeconfig.token")}
+        </label>
+        {hasSigner && (
           <label class="choice">
-            <input type="radio" name="kind" checked={credential.value === "token"} onChange={() => (credential.value = "token")} />
-            {text("kubeconfig.token")}
+            <input type="radio" name="kind" checked={credential.value === "certificate"} onChange={() => (credential.value = "certificate")} />
+            {text("kubeconfig.certificate")}
           </label>
-          {hasSigner && (
-            <label class="choice">
-              <input type="radio" name="kind" checked={credential.value === "certificate"} onChange={() => (credential.value = "certificate")} />
-              {text("kubeconfig.certificate")}
-            </label>
-          )}
-          <label class="choice">
-            <input type="radio" name="kind" checked={plugin} onChange={() => (credential.value = "plugin")} />
-            {text("kubeconfig.plugin")}
-          </label>
-        </fieldset>
-        {!plugin && <Lifetime seconds={ttl} choices={lifetimes} />}
-        <div class="field">
-          <label for="kubeconfig-server">{text("kubeconfig.server")}</label>
-          <input
-            id="kubeconfig-server" type="url" placeholder={host ? addressOf(host) : ""} required={!host} value={server.value} aria-describedby="server-hint"
-            autocapitalize="off" spellcheck={false} onInput={(event) => (server.value = event.currentTarget.value)}
-          />
-          <small id="server-hint" class="quiet">{text(host ? "kubeconfig.serverHint" : "kubeconfig.serverNone")}</small>
-        </div>
-        <FormFooter write={write} button="kubeconfig.create" close={close} />
-        {!plugin && <Command command={`kubectl create --raw /apis/management.platform.sh/v1/namespaces/${namespace}/virtualclusterinstances/${name}/kubeconfig -f - <<< '${JSON.stringify({ spec: spec() })}'`} />}
-      </form>
+        )}
+        <label class="choice">
+          <input type="radio" name="kind" checked={plugin} onChange={() => (credential.value = "plugin")} />
+          {text("kubeconfig.plugin")}
+        </label>
+      </FieldGroup>
+      {!plugin && <Lifetime seconds={ttl} choices={lifetimes} path="spec.certificateTTL" />}
+      <Field
+        label={text("kubeconfig.server")} path="spec.server" type="url" value={server.value} set={(to) => (server.value = to)} placeholder={host ? addressOf(host) : ""} required={!host}
+        hint={text(host ? "kubeconfig.serverHint" : "kubeconfig.serverNone")}
+      />
+      {!plugin && <Command command={`kubectl create --raw /apis/management.platform.sh/v1/namespaces/${namespace}/virtualclusterinstances/${name}/kubeconfig -f - <<< '${JSON.stringify({ spec: spec() })}'`} />}
       {may("list", "ownedaccesskeys") && <EarlierKubeconfigs cluster={cluster} />}
-    </Dialog>
+    </FormDialog>
   );
 }

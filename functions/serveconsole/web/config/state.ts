@@ -2,6 +2,7 @@ import { batch, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { group, send, warningsOf, type Refusal } from "../api";
 import connectorBlocks from "../connectors.json";
+import { withoutValue } from "../parts/causes";
 import { asRefusal } from "../parts/problem";
 import { useUnsaved } from "../parts/unsaved";
 import { may, usePermitted } from "../rights";
@@ -164,7 +165,7 @@ export function useConfiguration() {
     const causes = refusal.causes.filter(({ field }) => field?.startsWith("status."));
     refusedFindings.value = causes.map(({ field, message }) => {
       const { from, to } = rangeOf(parsed, stepsOf(field ?? "").slice(1));
-      return { from, to, severity: "error", message: `${field}: ${message}` };
+      return { from, to, severity: "error", message: `${field}: ${withoutValue(message ?? "")}` };
     });
     // The dialog stays open for causes without a place in the text, and for causes that force overrides.
     if (causes.length === refusal.causes.length && causes.length > 0 && !refusal.causes.some(({ message }) => message?.includes(forceAnnotation))) reviewedDraft.value = null;

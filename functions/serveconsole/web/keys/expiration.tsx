@@ -1,5 +1,7 @@
 import { useSignal } from "@preact/signals";
-import { FormDialog, type Key, keysPath, Lifetime, type LifetimeChoice, text, type Text, useWrite, warningsOf } from "../shared";
+import { type Key, keysPath, text, type Text, useWrite, warningsOf } from "../shared";
+import { FormDialog } from "../parts/form";
+import { Lifetime, type LifetimeChoice } from "../parts/lifetime";
 
 /** The usual lifetimes of keys that work on. */
 const extensions: [number, Text][] = [[86_400, "lifetime.day"], [604_800, "lifetime.week"], [2_592_000, "lifetime.month"], [7_776_000, "lifetime.quarter"], [0, "lifetime.none"]];

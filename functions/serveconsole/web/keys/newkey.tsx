@@ -1,10 +1,12 @@
 import { useComputed, useSignal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import {
-  ask, FormDialog, formatDateTime, type Key, keysPath, Lifetime, type LifetimeChoice, person, Problem, quoteForShell, Refusal, ScopePreview, text, type Text,
+  ask, formatDateTime, type Key, keysPath, person, Problem, quoteForShell, Refusal, ScopePreview, text, type Text,
   useIdempotentPost, usePermitted, useWrite,
 } from "../shared";
-import { Field, FieldProblem, withoutCauses } from "../parts/field";
+import { Field, FieldGroup } from "../parts/field";
+import { FormDialog } from "../parts/form";
+import { Lifetime, type LifetimeChoice } from "../parts/lifetime";
 import { OwnerField, useOwnerChoice } from "../parts/owner";
 import { ScopeField, useScopeChoice } from "../parts/scope";
 import { Secret, SecretDialog } from "../parts/secret";
@@ -27,8 +29,8 @@ function localDate(time: number): string {
   return new Date(time - new Date(time).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-/** The fields that show what is wrong with them. */
-const shownFields = ["metadata.name", "spec.displayName", "spec.description", "spec.user", "spec.team", "spec.groups", "spec.scope", "spec.ttl", "spec.ttlAfterLastActivity"];
+/** The fields that name the owner. */
+const ownerPaths = ["spec.user", "spec.team"];
 
 /** The dialog that creates a key. Fields are what an address has filled in, and model is the key that they are from. */
 export function NewKeyDialog({ fields, model, close, created }: { fields: Record<FormField, string>; model: string; close: () => void; created: (key: Key, secret: Secret) => void }) {
@@ -47,8 +49,10 @@ export function NewKeyDialog({ fields, model, close, created }: { fields: Record
   // A session with a scope creates keys with the same scope.
   const sessionScope = person.value?.accessKeyScope;
   const scopeChoice = useScopeChoice(sessionScope ? "all" : "read", sessionScope, prefill.scope);
-  const write = useWrite(keysPath);
+  // What the address has wrong stands at its field until it is changed.
+  const write = useWrite(keysPath, prefill.problems.length > 0 ? new Refusal(422, "", prefill.problems) : null);
   const attempt = useIdempotentPost();
+  const attempted = useRef(false);
   // The lifetime until a date counts from this time. An attempt that is repeated has the same content.
   const now = useSignal(Date.now());
 
@@ -72,35 +76,35 @@ export function NewKeyDialog({ fields, model, close, created }: { fields: Record
     ].join("\n");
   });
   const submit = () => {
-    if (!write.problem.value) now.value = Date.now();
-    void write.run(() => attempt(`${keysPath}?fieldValidation=Strict`, body.value, "application/yaml"), async (response) => {
+    if (!write.problem.value || !attempted.current) now.value = Date.now();
+    attempted.current = true;
+    void write.run(async () => {
+      await scopeChoice.check();
+      return attempt(`${keysPath}?fieldValidation=Strict`, body.value, "application/yaml");
+    }, async (response) => {
       const { spec: { key, ...spec }, ...rest } = (await response.json()) as Key;
       created({ ...rest, spec }, new Secret(key));
     });
   };
 
-  // What the address has wrong stands at its field until the API has answered.
-  const refusal = write.problem.value ?? (prefill.problems.length > 0 ? new Refusal(422, "", prefill.problems) : null);
   const kinds: [string, Text][] = [
     ["read", "scope.read"], ["project", "scope.project"], ["cluster", "scope.cluster"], ["nothing", "scope.nothing"], ["all", owner.owner() ? "scope.unlimited" : "scope.all"], ["yaml", "scope.yaml"],
   ];
   const choices = prefill.ttl === null || lifetimes.some(([seconds]) => seconds === prefill.ttl) ? lifetimes : [otherLifetime(prefill.ttl), ...lifetimes];
   return (
-    <FormDialog title={text("keys.new")} close={close} wide submit={submit} write={write} refusal={withoutCauses(write.problem.value, shownFields)} button="keys.create">
+    <FormDialog title={text("keys.new")} close={close} wide submit={submit} write={write} button="keys.create">
       {isFilled && <p class="notice" role="note">{model ? text("prefill.model", { name: model }) : text("prefill.link")}</p>}
       <p class="quiet">{text("keys.createLead")}</p>
       <div class="two">
-        <Field label={text("keys.purpose")} path="spec.displayName" refusal={refusal} value={displayName.value} set={(to) => (displayName.value = to)} maxLength={256} autofocus />
-        <Field label={text("field.name")} path="metadata.name" refusal={refusal} value={name.value} set={(to) => (name.value = to)} maxLength={253} hint={text("keys.nameHint")} />
+        <Field label={text("keys.purpose")} path="spec.displayName" value={displayName.value} set={(to) => (displayName.value = to)} maxLength={256} autofocus />
+        <Field label={text("field.name")} path="metadata.name" value={name.value} set={(to) => (name.value = to)} maxLength={253} hint={text("keys.nameHint")} />
       </div>
-      <Field label={text("field.description")} path="spec.description" refusal={refusal} value={description.value} set={(to) => (description.value = to)} lines={2} />
-      {others.length > 0 && <OwnerField choice={owner} legend="keys.actsAs" kinds={["self", ...others]} refusal={refusal} path={`spec.${owner.kind.value}`} />}
-      {(others.length === 0 || owner.kind.value === "self") && <><FieldProblem refusal={refusal} path="spec.user" /><FieldProblem refusal={refusal} path="spec.team" /></>}
+      <Field label={text("field.description")} path="spec.description" value={description.value} set={(to) => (description.value = to)} lines={2} />
+      {others.length > 0 ? <OwnerField choice={owner} legend="keys.actsAs" kinds={["self", ...others]} paths={ownerPaths} /> : <FieldGroup paths={ownerPaths} />}
       {prefill.groups && (
-        <Field label={text("claim.groups")} path="spec.groups" refusal={refusal} value={groups.value} set={(to) => (groups.value = to)} hint={text("keys.groupsHint")} />
+        <Field label={text("claim.groups")} path="spec.groups" value={groups.value} set={(to) => (groups.value = to)} hint={text("keys.groupsHint")} />
       )}
       <ScopeField choice={scopeChoice} kinds={kinds} />
-      <FieldProblem refusal={refusal} path="spec.scope" />
       <ScopePreview scope={scopeChoice.lines()} ready={scopeChoice.isComplete()} />
       {owner.owner() && <p class="quiet">{text("keys.previewOther")}</p>}
       <Lifetime seconds={ttl} choices={choices}>
@@ -121,8 +125,6 @@ export function NewKeyDialog({ fields, model, close, created }: { fields: Record
           {text("keys.afterLastActivity")}
         </label>
       </Lifetime>
-      <FieldProblem refusal={refusal} path="spec.ttl" />
-      <FieldProblem refusal={refusal} path="spec.ttlAfterLastActivity" />
       <details>
         <summary>{text("command.kubectl")}</summary>
         <pre tabIndex={0}>{`kubectl create -f - -o jsonpath='{.spec.key}' <<'END'\n${body.value}END`}</pre>

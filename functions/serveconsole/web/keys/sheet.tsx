@@ -2,9 +2,10 @@ import { useSignal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import {
   AbsentDialog, asRefusal, Chip, CopyButton, CreatedObjects, currentTime, DeleteDialog, Dialog, Fact, formatDateTime, formatDistance,
-  home, isAdmin, type Key, type KeyChildren, keysPath, type LifetimeChoice, may, person, Problem, quoteForShell, readChildren, Refusal, Skeleton, text, Time, usePermitted, useWrite, warningsOf,
+  home, isAdmin, type Key, type KeyChildren, keysPath, may, person, Problem, quoteForShell, readChildren, Refusal, Skeleton, text, Time, usePermitted, useWrite, warningsOf,
 } from "../shared";
 import { Activity } from "../parts/activity";
+import type { LifetimeChoice } from "../parts/lifetime";
 import { OwnerName } from "../parts/ownername";
 import { TabbedSheet } from "../parts/tabs";
 import type { FormField } from "../pages/keys";

@@ -1,10 +1,11 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { Field, FieldProblem, withoutCauses } from "../parts/field";
+import { Field, FieldGroup } from "../parts/field";
+import { FormDialog } from "../parts/form";
 import { KindPage } from "../parts/kindpage";
 import { OwnerName } from "../parts/ownername";
 import {
-  asRefusal, Chip, DetailsDialog, Dialog, formatDistance, Fact, fieldsOf, FormDialog, group, home, type Key, list, may, type Meta, person, Problem,
+  asRefusal, Chip, DetailsDialog, Dialog, formatDistance, Fact, group, home, type Key, list, may, type Meta, person, Problem,
   quoteForShell, DeleteDialog, text, Time, usePermitted, useSecret, useWrite, type ListTexts,
 } from "../shared";
 
@@ -62,22 +63,23 @@ function CredentialSummary({ credentials, user }: { credentials: Credentials | n
 function PasswordDialog({ user, isSelf, close, changed }: { user: string; isSelf: boolean; close: () => void; changed: () => void }) {
   useSecret();
   const write = useWrite(path);
-  function submit(form: HTMLFormElement) {
-    // A password may begin or end with a space: it is not trimmed.
-    const field = (name: string) => (form.elements.namedItem(name) as HTMLInputElement | null)?.value;
-    const current = field("current");
-    void write.post(user, "password", { spec: { ...(current ? { current } : {}), password: field("password") } }, () => {
-      form.reset();
-      changed();
-    });
-  }
+  // A password may begin or end with a space: it is not trimmed.
+  const current = useSignal("");
+  const password = useSignal("");
+  const submit = () => write.post(user, "password", { spec: { ...(current.value ? { current: current.value } : {}), password: password.value } }, () => {
+    current.value = password.value = "";
+    changed();
+  });
   return (
     <FormDialog title={text("people.passwordOf", { name: user })} submit={submit} write={write} button="people.passwordSet" close={close}>
       <p>{text("people.passwordLead")}</p>
       {isSelf && (
-        <label>{text("people.passwordCurrent")}<input type="password" name="current" autocomplete="current-password" autofocus /></label>
+        <Field label={text("people.passwordCurrent")} path="spec.current" type="password" value={current.value} set={(to) => (current.value = to)} autocomplete="current-password" autofocus />
       )}
-      <label>{text("people.passwordNew")}<input type="password" name="password" autocomplete="new-password" required minLength={12} /></label>
+      <Field
+        label={text("people.passwordNew")} path="spec.password" type="password" value={password.value} set={(to) => (password.value = to)} autocomplete="new-password"
+        required minLength={12}
+      />
     </FormDialog>
   );
 }
@@ -192,16 +194,14 @@ function ChangeUserDialog({ user, close, saved }: { user: User; close: () => voi
     };
     void write.patch(name, { metadata: { uid, resourceVersion }, spec: fields }, saved);
   }
-  const refusal = write.problem.value;
   return (
-    <FormDialog title={text("projects.change", { name })} close={close} submit={submit} write={write} refusal={withoutCauses(refusal, isAdminForm ? ["spec"] : ["spec.displayName"])} button="action.save">
-      <Field label={text("field.displayName")} path="spec.displayName" refusal={refusal} value={displayName.value} set={(to) => (displayName.value = to)} autofocus />
+    <FormDialog title={text("projects.change", { name })} close={close} submit={submit} write={write} button="action.save">
+      <Field label={text("field.displayName")} path="spec.displayName" value={displayName.value} set={(to) => (displayName.value = to)} autofocus />
       {isAdminForm && (
         <>
-          <Field label={text("field.email")} path="spec.email" refusal={refusal} value={email.value} set={(to) => (email.value = to)} />
-          <Field label={text("claim.groups")} path="spec.groups" refusal={refusal} value={groups.value} set={(to) => (groups.value = to)} hint={text("teams.namesHint")} />
-          <fieldset>
-            <legend>{text("people.roles")}</legend>
+          <Field label={text("field.email")} path="spec.email" value={email.value} set={(to) => (email.value = to)} />
+          <Field label={text("claim.groups")} path="spec.groups" value={groups.value} set={(to) => (groups.value = to)} hint={text("teams.namesHint")} />
+          <FieldGroup paths={["spec.clusterRoles"]} legend={text("people.roles")}>
             {roles.map(([role, label]) => (
               <label class="choice">
                 <input
@@ -211,8 +211,7 @@ function ChangeUserDialog({ user, close, saved }: { user: User; close: () => voi
                 {text(label)}
               </label>
             ))}
-            <FieldProblem refusal={refusal} path="spec.clusterRoles" />
-          </fieldset>
+          </FieldGroup>
         </>
       )}
     </FormDialog>
@@ -220,21 +219,24 @@ function ChangeUserDialog({ user, close, saved }: { user: User; close: () => voi
 }
 
 function NewUserDialog({ close, created }: { close: () => void; created: (name: string) => void }) {
+  const name = useSignal("");
+  const displayName = useSignal("");
+  const email = useSignal("");
+  const isNewAdmin = useSignal(false);
   const write = useWrite(path);
-  function submit(form: HTMLFormElement) {
-    const field = fieldsOf(form);
-    void write.create({
-      apiVersion: "management.platform.sh/v1", kind: "User", metadata: { name: field("name") },
-      spec: { displayName: field("display"), email: field("email"), ...(field("admin") ? { clusterRoles: [{ name: adminRole }] } : {}) },
-    }, () => created(field("name")));
-  }
+  const submit = () => write.create({
+    apiVersion: "management.platform.sh/v1", kind: "User", metadata: { name: name.value.trim() },
+    spec: { displayName: displayName.value.trim(), email: email.value.trim(), ...(isNewAdmin.value ? { clusterRoles: [{ name: adminRole }] } : {}) },
+  }, () => created(name.value.trim()));
   return (
     <FormDialog title={text("people.new")} submit={submit} write={write} button="people.create" close={close}>
       <p class="quiet">{text("people.newLead")}</p>
-      <label>{text("field.name")}<input name="name" required maxLength={253} autocapitalize="off" spellcheck={false} autofocus /></label>
-      <label>{text("field.displayName")}<input name="display" maxLength={256} /></label>
-      <label>{text("field.email")}<input name="email" type="email" maxLength={320} /></label>
-      <label class="choice"><input type="checkbox" name="admin" />{text("people.admin")}</label>
+      <Field label={text("field.name")} path="metadata.name" value={name.value} set={(to) => (name.value = to)} required maxLength={253} autofocus />
+      <Field label={text("field.displayName")} path="spec.displayName" value={displayName.value} set={(to) => (displayName.value = to)} maxLength={256} />
+      <Field label={text("field.email")} path="spec.email" type="email" value={email.value} set={(to) => (email.value = to)} maxLength={320} />
+      <FieldGroup paths={["spec.clusterRoles"]}>
+        <label class="choice"><input type="checkbox" checked={isNewAdmin.value} onChange={(event) => (isNewAdmin.value = event.currentTarget.checked)} />{text("people.admin")}</label>
+      </FieldGroup>
     </FormDialog>
   );
 }

@@ -1,11 +1,12 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { Field, FieldProblem, withoutCauses } from "../parts/field";
+import { Field, FieldGroup } from "../parts/field";
+import { FormDialog, useSettle } from "../parts/form";
 import { KindPage } from "../parts/kindpage";
 import { OwnerField, useOwnerChoice } from "../parts/owner";
 import { OwnerName } from "../parts/ownername";
 import {
-  asRefusal, type Cluster, clustersPath, DetailsDialog, Fact, FormDialog, group, home, idOf, list, type Meta, objectCommand, type Owner,
+  asRefusal, type Cluster, clustersPath, DetailsDialog, Fact, group, home, idOf, list, type Meta, objectCommand, type Owner,
   quoteForShell, type Refusal, DeleteDialog, text, type Text, Time, usePermitted, useWrite, type ListTexts,
 } from "../shared";
 
@@ -36,22 +37,22 @@ const words: ListTexts = {
 const shownClusters = 20;
 
 /** The members in the form of a project, each with its role. */
-function Members({ members, refusal }: { members: Signal<Member[]>; refusal: Refusal | null }) {
+function Members({ members }: { members: Signal<Member[]> }) {
   const change = (index: number, fields: Partial<Member>) => {
     members.value = members.value.map((member, i) => (i === index ? { ...member, ...fields } : member));
   };
+  const settle = useSettle();
   return (
-    <fieldset>
-      <legend>{text("field.members")}</legend>
+    <FieldGroup paths={["spec.members"]} legend={text("field.members")}>
       {members.value.map((member, i) => {
         const path = `spec.members[${i}]`;
         const name = (label: string) => text("projects.memberField", { label, number: i + 1 });
         return (
-          <div class="condition" role="group" aria-label={text("projects.memberNumber", { number: i + 1 })}>
-            <Field label={text("field.name")} name={name(text("field.name"))} path={`${path}.name`} refusal={refusal} value={member.name} set={(to) => change(i, { name: to })} required names={{ resource: member.kind === "Team" ? "teams" : "users" }} />
+          <FieldGroup paths={[path]} class="condition" label={text("projects.memberNumber", { number: i + 1 })}>
+            <Field label={text("field.name")} name={name(text("field.name"))} path={`${path}.name`} value={member.name} set={(to) => change(i, { name: to })} required names={{ resource: member.kind === "Team" ? "teams" : "users" }} />
             <label>
               {text("field.type")}
-              <select value={member.kind} aria-label={name(text("field.type"))} onChange={(event) => change(i, { kind: event.currentTarget.value as Member["kind"] })}>
+              <select value={member.kind} aria-label={name(text("field.type"))} onChange={(event) => { change(i, { kind: event.currentTarget.value as Member["kind"] }); settle([path]); }}>
                 {Object.entries(kinds).map(([kind, label]) => <option value={kind}>{text(label)}</option>)}
               </select>
             </label>
@@ -62,13 +63,11 @@ function Members({ members, refusal }: { members: Signal<Member[]>; refusal: Ref
               </select>
             </label>
             <button type="button" aria-label={name(text("action.remove"))} onClick={() => (members.value = members.value.filter((_, other) => other !== i))}>{text("action.remove")}</button>
-            <FieldProblem refusal={refusal} path={path} exactly />
-          </div>
+          </FieldGroup>
         );
       })}
-      <FieldProblem refusal={refusal} path="spec.members" exactly />
       <button type="button" onClick={() => (members.value = [...members.value, { kind: "User", name: "", role: "use" }])}>{text("projects.memberAdd")}</button>
-    </fieldset>
+    </FieldGroup>
   );
 }
 
@@ -97,22 +96,21 @@ function ProjectDialog({ project, close, saved }: { project?: Project; close: ()
     const newName = name.value.trim();
     void write.create({ apiVersion: "management.platform.sh/v1", kind: "Project", metadata: { name: newName }, spec: fields }, () => saved(newName));
   }
-  const refusal = write.problem.value;
   return (
     <FormDialog
       title={metadata ? text("projects.change", { name: metadata.name }) : text("projects.new")} close={close} wide submit={submit} write={write}
-      refusal={withoutCauses(refusal, ["metadata.name", "spec"])} button={metadata ? "action.save" : "projects.create"}
+      button={metadata ? "action.save" : "projects.create"}
     >
       {!metadata && (
         <>
           <p class="quiet">{text("projects.newLead")}</p>
-          <Field label={text("field.name")} path="metadata.name" refusal={refusal} value={name.value} set={(to) => (name.value = to)} required />
+          <Field label={text("field.name")} path="metadata.name" value={name.value} set={(to) => (name.value = to)} required />
         </>
       )}
-      <Field label={text("field.displayName")} path="spec.displayName" refusal={refusal} value={displayName.value} set={(to) => (displayName.value = to)} />
-      <Field label={text("field.description")} path="spec.description" refusal={refusal} value={description.value} set={(to) => (description.value = to)} lines={2} />
-      <OwnerField choice={owner} legend="field.owner" kinds={["none", "team", "user"]} refusal={refusal} />
-      <Members members={members} refusal={refusal} />
+      <Field label={text("field.displayName")} path="spec.displayName" value={displayName.value} set={(to) => (displayName.value = to)} />
+      <Field label={text("field.description")} path="spec.description" value={description.value} set={(to) => (description.value = to)} lines={2} />
+      <OwnerField choice={owner} legend="field.owner" kinds={["none", "team", "user"]} />
+      <Members members={members} />
     </FormDialog>
   );
 }

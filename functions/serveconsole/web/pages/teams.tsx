@@ -1,11 +1,11 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { Field, withoutCauses } from "../parts/field";
+import { Field } from "../parts/field";
+import { Form, FormDialog, FormProblem } from "../parts/form";
 import { KindPage } from "../parts/kindpage";
-import { NameInput } from "../parts/namelist";
 import { OwnerName } from "../parts/ownername";
 import {
-  Chip, DetailsDialog, Fact, fieldsOf, FormDialog, group, type Meta, quoteForShell, DeleteDialog, text, Time, usePermitted, useWrite, type ListTexts,
+  Chip, DetailsDialog, Fact, group, type Meta, quoteForShell, DeleteDialog, text, Time, usePermitted, useWrite, type ListTexts,
 } from "../shared";
 
 /** The fields of a team that the console reads. */
@@ -19,15 +19,20 @@ const words: ListTexts = {
   title: "page.teams", lead: "teams.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "teams.empty",
 };
 
+const namesOf = (names: string) => names.split(/[\s,]+/).filter(Boolean);
+
 function TeamDetails({ team, close, changed }: { team: Team; close: () => void; changed: (message?: string) => void }) {
   const { metadata: { name, uid, resourceVersion, creationTimestamp }, spec } = team;
   const dialog = useSignal<"change" | "delete" | null>(null);
   const newMember = useSignal("");
   const { problem, patch } = useWrite(path);
+  const adding = useWrite(path);
   const [mayChange, mayDelete] = usePermitted([{ verb: "patch", resource: "teams", name }, { verb: "delete", resource: "teams", name }], resourceVersion);
   const users = spec.users ?? [];
   // With the resource version, the API refuses to overwrite a concurrent change of the team.
-  const write = (fields: Partial<Team["spec"]>) => patch(name, { metadata: { uid, resourceVersion }, spec: fields }, () => {
+  const changeOf = (fields: Partial<Team["spec"]>) => ({ metadata: { uid, resourceVersion }, spec: fields });
+  const write = (fields: Partial<Team["spec"]>) => patch(name, changeOf(fields), () => changed());
+  const add = () => adding.patch(name, changeOf({ users: [...users, newMember.value.trim()] }), () => {
     newMember.value = "";
     changed();
   });
@@ -70,13 +75,11 @@ function TeamDetails({ team, close, changed }: { team: Team; close: () => void; 
         </ul>
       )}
       {mayChange && (
-        <form class="add" onSubmit={(event) => { event.preventDefault(); void write({ users: [...users, newMember.value.trim()] }); }}>
-          <label>
-            {text("teams.memberName")}
-            <NameInput source={{ resource: "users" }} value={newMember.value} required onInput={(event) => (newMember.value = event.currentTarget.value)} />
-          </label>
+        <Form class="add" write={adding} submit={add}>
+          <Field label={text("teams.memberName")} path={`spec.users[${users.length}]`} names={{ resource: "users" }} value={newMember.value} set={(to) => (newMember.value = to)} required />
           <button disabled={newMember.value.trim() === "" || users.includes(newMember.value.trim())}>{text("action.add")}</button>
-        </form>
+          <FormProblem />
+        </Form>
       )}
       <p class="quiet">{text("teams.memberGroups")}</p>
     </DetailsDialog>
@@ -90,33 +93,31 @@ function ChangeTeamDialog({ team, close, saved }: { team: Team; close: () => voi
   const displayName = useSignal(spec.displayName ?? "");
   const groups = useSignal((spec.groups ?? []).join(" "));
   const write = useWrite(path);
-  const submit = () => write.patch(name, { metadata: { uid, resourceVersion }, spec: { displayName: displayName.value.trim(), groups: groups.value.split(/[\s,]+/).filter(Boolean) } }, saved);
-  const refusal = write.problem.value;
+  const submit = () => write.patch(name, { metadata: { uid, resourceVersion }, spec: { displayName: displayName.value.trim(), groups: namesOf(groups.value) } }, saved);
   return (
-    <FormDialog title={text("projects.change", { name })} close={close} submit={submit} write={write} refusal={withoutCauses(refusal, ["spec.displayName", "spec.groups"])} button="action.save">
-      <Field label={text("field.displayName")} path="spec.displayName" refusal={refusal} value={displayName.value} set={(to) => (displayName.value = to)} autofocus />
-      <Field label={text("claim.groups")} path="spec.groups" refusal={refusal} value={groups.value} set={(to) => (groups.value = to)} hint={text("teams.namesHint")} />
+    <FormDialog title={text("projects.change", { name })} close={close} submit={submit} write={write} button="action.save">
+      <Field label={text("field.displayName")} path="spec.displayName" value={displayName.value} set={(to) => (displayName.value = to)} autofocus />
+      <Field label={text("claim.groups")} path="spec.groups" value={groups.value} set={(to) => (groups.value = to)} hint={text("teams.namesHint")} />
     </FormDialog>
   );
 }
 
 function NewTeamDialog({ close, created }: { close: () => void; created: () => void }) {
+  const name = useSignal("");
+  const displayName = useSignal("");
+  const users = useSignal("");
+  const groups = useSignal("");
   const write = useWrite(path);
-  function submit(form: HTMLFormElement) {
-    const field = fieldsOf(form);
-    const names = (name: string) => field(name).split(/[\s,]+/).filter(Boolean);
-    void write.create({
-      apiVersion: "management.platform.sh/v1", kind: "Team", metadata: { name: field("name") },
-      spec: { displayName: field("display"), users: names("users"), groups: names("groups") },
-    }, created);
-  }
+  const submit = () => write.create({
+    apiVersion: "management.platform.sh/v1", kind: "Team", metadata: { name: name.value.trim() },
+    spec: { displayName: displayName.value.trim(), users: namesOf(users.value), groups: namesOf(groups.value) },
+  }, created);
   return (
     <FormDialog title={text("teams.new")} submit={submit} write={write} button="teams.create" close={close}>
-      <label>{text("field.name")}<input name="name" required maxLength={253} autocapitalize="off" spellcheck={false} autofocus /></label>
-      <label>{text("field.displayName")}<input name="display" maxLength={256} /></label>
-      <label>{text("field.members")}<NameInput source={{ resource: "users" }} several name="users" aria-describedby="team-hint" /></label>
-      <label>{text("claim.groups")}<input name="groups" autocapitalize="off" spellcheck={false} aria-describedby="team-hint" /></label>
-      <p id="team-hint" class="quiet">{text("teams.namesHint")}</p>
+      <Field label={text("field.name")} path="metadata.name" value={name.value} set={(to) => (name.value = to)} required maxLength={253} autofocus />
+      <Field label={text("field.displayName")} path="spec.displayName" value={displayName.value} set={(to) => (displayName.value = to)} maxLength={256} />
+      <Field label={text("field.members")} path="spec.users" names={{ resource: "users" }} several value={users.value} set={(to) => (users.value = to)} hint={text("teams.namesHint")} />
+      <Field label={text("claim.groups")} path="spec.groups" value={groups.value} set={(to) => (groups.value = to)} hint={text("teams.namesHint")} />
     </FormDialog>
   );
 }

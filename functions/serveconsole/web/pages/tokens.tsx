@@ -1,10 +1,12 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import {
-  DetailsDialog, formatDateTime, Fact, FormDialog, AbsentDialog, group, home, Lifetime, List, watchList, may, type Meta, person, quoteForShell, Refusal,
+  DetailsDialog, formatDateTime, Fact, AbsentDialog, group, home, List, watchList, may, type Meta, person, quoteForShell, Refusal,
   type Text, text, Time, useAddress, useIdempotentPost, useOpened, usePermitted, useWrite, Warnings, warningsOf,
   type ListTexts,
 } from "../shared";
+import { FormDialog } from "../parts/form";
+import { Lifetime } from "../parts/lifetime";
 import { OwnerName } from "../parts/ownername";
 import { ScopeField, useScopeChoice } from "../parts/scope";
 import { Secret, SecretDialog } from "../parts/secret";
@@ -51,7 +53,10 @@ function NewTokenDialog({ close, created }: { close: () => void; created: (token
   const attempt = useIdempotentPost();
   const scope = scopeChoice.lines();
   const body = ["apiVersion: management.platform.sh/v1", "kind: DirectClusterEndpointToken", "spec:", `  ttl: ${ttl.value}`, ...(scope ? [`  scope:${scope}`] : []), ""].join("\n");
-  const submit = () => write.run(() => attempt(`${path}?fieldValidation=Strict`, body, "application/yaml"), async (response) => {
+  const submit = () => write.run(async () => {
+    await scopeChoice.check();
+    return attempt(`${path}?fieldValidation=Strict`, body, "application/yaml");
+  }, async (response) => {
     const { status: { token, ...status }, ...rest } = (await response.json()) as Token;
     created({ ...rest, status }, new Secret(token), warningsOf(response));
   });

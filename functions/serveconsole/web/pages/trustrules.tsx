@@ -1,12 +1,14 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { Field, FieldProblem, withoutCauses } from "../parts/field";
+import { Field, FieldGroup } from "../parts/field";
+import { FormDialog, useSettle } from "../parts/form";
+import { Lifetime } from "../parts/lifetime";
 import { KindPage } from "../parts/kindpage";
 import { OwnerField, useOwnerChoice } from "../parts/owner";
 import { OwnerName } from "../parts/ownername";
 import { ScopeField, useScopeChoice } from "../parts/scope";
 import {
-  asRefusal, Chip, DetailsDialog, Fact, FormDialog, group, Lifetime, list, may, type Meta, type Owner, objectCommand, quoteForShell, type Refusal, DeleteDialog,
+  asRefusal, Chip, createObject, DetailsDialog, Fact, group, list, may, type Meta, type Owner, objectCommand, quoteForShell, DeleteDialog,
   text, type Text, Time, usePermitted, useWrite, warningsOf, type ListTexts,
 } from "../shared";
 import systems from "../systems.json";
@@ -56,38 +58,36 @@ const templates = systems as Template[];
 const listOf = (value: string) => value.split(/[\s,]+/).filter(Boolean);
 
 /** The conditions of a new rule. All of them must hold. */
-function Conditions({ conditions, refusal }: { conditions: Signal<Condition[]>; refusal: Refusal | null }) {
+function Conditions({ conditions }: { conditions: Signal<Condition[]> }) {
   const change = (index: number, fields: Partial<Condition>) => {
     conditions.value = conditions.value.map((condition, i) => (i === index ? { ...condition, ...fields } : condition));
   };
+  const settle = useSettle();
   return (
-    <fieldset>
-      <legend>{text("trustrules.match")}</legend>
+    <FieldGroup paths={["spec.match"]} legend={text("trustrules.match")}>
       {conditions.value.map((condition, i) => {
         const path = `spec.match[${i}]`;
         const name = (label: string) => text("trustrules.conditionField", { label, number: i + 1 });
         const value = text(condition.operator === "isOneOf" ? "trustrules.values" : "trustrules.value");
         return (
-          <div class="condition" role="group" aria-label={text("trustrules.condition", { number: i + 1 })}>
-            <Field label={text("trustrules.claim")} name={name(text("trustrules.claim"))} path={`${path}.claim`} refusal={refusal} value={condition.claim} set={(claim) => change(i, { claim })} required />
+          <FieldGroup paths={[path]} class="condition" label={text("trustrules.condition", { number: i + 1 })}>
+            <Field label={text("trustrules.claim")} name={name(text("trustrules.claim"))} path={`${path}.claim`} value={condition.claim} set={(claim) => change(i, { claim })} required />
             <label>
               {text("trustrules.operator")}
-              <select value={condition.operator} aria-label={name(text("trustrules.operator"))} onChange={(event) => change(i, { operator: event.currentTarget.value as Operator })}>
+              <select value={condition.operator} aria-label={name(text("trustrules.operator"))} onChange={(event) => { change(i, { operator: event.currentTarget.value as Operator }); settle([path]); }}>
                 {operators.map((operator) => <option value={operator}>{text(`trustrules.${operator}`)}</option>)}
               </select>
             </label>
             <Field
-              label={value} name={name(value)} path={`${path}.${condition.operator}`} refusal={refusal}
+              label={value} name={name(value)} path={`${path}.${condition.operator}`}
               value={condition.value} set={(value) => change(i, { value })} placeholder={condition.example} required
             />
             <button type="button" aria-label={name(text("action.remove"))} onClick={() => (conditions.value = conditions.value.filter((_, other) => other !== i))}>{text("action.remove")}</button>
-            <FieldProblem refusal={refusal} path={path} exactly />
-          </div>
+          </FieldGroup>
         );
       })}
-      <FieldProblem refusal={refusal} path="spec.match" exactly />
       <button type="button" onClick={() => (conditions.value = [...conditions.value, { claim: "", operator: "is", value: "" }])}>{text("trustrules.conditionAdd")}</button>
-    </fieldset>
+    </FieldGroup>
   );
 }
 
@@ -125,12 +125,12 @@ function NewTrustRuleDialog({ close, created }: { close: () => void; created: (n
     ...(once.value ? [`  once: ${once.value}`] : []),
     `  owner: ${quote(owner.owner())}`, `  ttl: ${ttl.value}`, `  scope:${scopeChoice.lines()}`, "",
   ].join("\n");
-  const refusal = write.problem.value;
+  const submit = () => write.run(async () => {
+    await scopeChoice.check();
+    return createObject(path, body);
+  }, (response) => created(name.value.trim(), warningsOf(response)));
   return (
-    <FormDialog
-      title={text("trustrules.new")} close={close} wide write={write} submit={() => write.create(body, (response) => created(name.value.trim(), warningsOf(response)))}
-      refusal={withoutCauses(refusal, ["metadata.name", "spec"])} button="trustrules.create"
-    >
+    <FormDialog title={text("trustrules.new")} close={close} wide write={write} submit={submit} button="trustrules.create">
       <p class="quiet">{text("trustrules.newLead")}</p>
       <fieldset>
         <legend>{text("trustrules.template")}</legend>
@@ -145,21 +145,19 @@ function NewTrustRuleDialog({ close, created }: { close: () => void; created: (n
         <p class="quiet">{text(template.value.hint)}</p>
       </fieldset>
       <div class="two">
-        <Field label={text("field.name")} path="metadata.name" refusal={refusal} value={name.value} set={(to) => (name.value = to)} required />
-        <Field label={text("field.displayName")} path="spec.displayName" refusal={refusal} value={displayName.value} set={(to) => (displayName.value = to)} />
+        <Field label={text("field.name")} path="metadata.name" value={name.value} set={(to) => (name.value = to)} required />
+        <Field label={text("field.displayName")} path="spec.displayName" value={displayName.value} set={(to) => (displayName.value = to)} />
       </div>
-      <Field label={text("claim.iss")} path="spec.issuer" refusal={refusal} value={issuer.value} set={(to) => (issuer.value = to)} placeholder={text("trustrules.issuerExample")} required />
-      <Conditions conditions={match} refusal={refusal} />
-      <OwnerField choice={owner} legend="trustrules.owner" kinds={["team", "user"]} refusal={refusal} />
+      <Field label={text("claim.iss")} path="spec.issuer" value={issuer.value} set={(to) => (issuer.value = to)} placeholder={text("trustrules.issuerExample")} required />
+      <Conditions conditions={match} />
+      <OwnerField choice={owner} legend="trustrules.owner" kinds={["team", "user"]} />
       <ScopeField choice={scopeChoice} kinds={kinds} />
-      <FieldProblem refusal={refusal} path="spec.scope" />
       <Lifetime seconds={ttl} choices={lifetimes} />
-      <FieldProblem refusal={refusal} path="spec.ttl" />
-      <details open={["spec.audience", "spec.maxTokenAgeSeconds", "spec.caData"].some((path) => refusal?.causes.some(({ field }) => field === path)) || undefined}>
+      <details>
         <summary>{text("trustrules.more")}</summary>
         <div class="two">
-          <Field label={text("claim.aud")} path="spec.audience" refusal={refusal} value={audience.value} set={(to) => (audience.value = to)} placeholder={location.origin} />
-          <Field label={text("trustrules.maxAgeSeconds")} path="spec.maxTokenAgeSeconds" refusal={refusal} value={maxTokenAge.value} set={(to) => (maxTokenAge.value = to)} pattern="[0-9]*" placeholder={String(defaultSeconds)} />
+          <Field label={text("claim.aud")} path="spec.audience" value={audience.value} set={(to) => (audience.value = to)} placeholder={location.origin} />
+          <Field label={text("trustrules.maxAgeSeconds")} path="spec.maxTokenAgeSeconds" value={maxTokenAge.value} set={(to) => (maxTokenAge.value = to)} pattern="[0-9]*" placeholder={String(defaultSeconds)} />
         </div>
         <label>
           {text("trustrules.once")}
@@ -169,7 +167,7 @@ function NewTrustRuleDialog({ close, created }: { close: () => void; created: (n
             <option value="false">{text("trustrules.onceFalse")}</option>
           </select>
         </label>
-        <Field label={text("trustrules.caData")} path="spec.caData" refusal={refusal} value={caData.value} set={(to) => (caData.value = to)} lines={4} />
+        <Field label={text("trustrules.caData")} path="spec.caData" value={caData.value} set={(to) => (caData.value = to)} lines={4} />
       </details>
       <details>
         <summary>{text("command.kubectl")}</summary>

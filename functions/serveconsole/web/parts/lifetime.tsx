@@ -1,15 +1,15 @@
 import type { Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { text, type Text } from "../texts";
+import { text, type Text } from "../shared";
+import { FieldGroup } from "./field";
 
 /** A lifetime in seconds, with its text, the count in the text, and the date at which it ends. */
 export type LifetimeChoice = [seconds: number, label: Text, count?: number, date?: string];
 
 /** The field of the lifetime of a credential, in seconds. */
-export function Lifetime({ seconds, choices, children }: { seconds: Signal<number>; choices: LifetimeChoice[]; children?: ComponentChildren }) {
+export function Lifetime({ seconds, choices, path = "spec.ttl", children }: { seconds: Signal<number>; choices: LifetimeChoice[]; path?: string; children?: ComponentChildren }) {
   return (
-    <fieldset>
-      <legend>{text("lifetime.title")}</legend>
+    <FieldGroup paths={[path, `${path}AfterLastActivity`]} legend={text("lifetime.title")}>
       <div class="choices">
         {choices.map(([choice, label, count = 0, date]) => (
           <label class="choice">
@@ -19,6 +19,6 @@ export function Lifetime({ seconds, choices, children }: { seconds: Signal<numbe
         ))}
       </div>
       {children}
-    </fieldset>
+    </FieldGroup>
   );
 }

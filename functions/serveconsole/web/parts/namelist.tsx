@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useId, useRef } from "preact/hooks";
 import type { TargetedInputEvent } from "preact";
-import { clustersPath, group, list, may, type Meta, person, projectNamespaces } from "../shared";
+import { clustersPath, group, isAdmin, list, may, type Meta, person, projectNamespaces, text, type Text } from "../shared";
 
 /** What names are offered: those of the objects of a resource. Virtual clusters are those of a project, if there is one. */
 export interface NameSource {
@@ -30,13 +30,28 @@ function ownNames({ resource, project = "" }: NameSource): string[] {
   return resource === "teams" ? groups.filter((name) => name.startsWith(teamGroup)).map((name) => name.slice(teamGroup.length)) : [];
 }
 
-async function readNames(source: NameSource): Promise<Choice[]> {
-  const path = pathOf(source);
-  if (!path) return [...new Set(ownNames(source))].filter((name) => name !== "*").map((name) => [name, ""]);
-  const { rows = [], columnDefinitions = [] } = await list<{ metadata: Meta }>(path, { limit: String(limit), includeObject: "Metadata" });
-  const displayName = columnDefinitions.findIndex(({ name }) => name === "Display Name");
-  return [...new Map(rows.map(({ object, cells }): Choice => [object.metadata.name, String(cells[displayName] ?? "").replace("<none>", "")]))];
+/** The names that an input offers. */
+interface Names {
+  /** The source in JSON. */
+  source: string;
+  choices: Choice[];
+  /** Whether no other name exists. Only admins without a scope see all names, and a platform may keep none of a kind, such as users before they sign in. */
+  complete: boolean;
 }
+
+async function readNames(source: NameSource): Promise<Pick<Names, "choices" | "complete">> {
+  const path = pathOf(source);
+  if (!path) return { choices: [...new Set(ownNames(source))].filter((name) => name !== "*").map((name) => [name, ""]), complete: false };
+  const { rows = [], columnDefinitions = [], metadata } = await list<{ metadata: Meta }>(path, { limit: String(limit), includeObject: "Metadata" });
+  const displayName = columnDefinitions.findIndex(({ name }) => name === "Display Name");
+  const choices = [...new Map(rows.map(({ object, cells }): Choice => [object.metadata.name, String(cells[displayName] ?? "").replace("<none>", "")]))];
+  return { choices, complete: choices.length > 0 && !metadata?.continue && isAdmin() && !person.value?.accessKeyScope };
+}
+
+/** Says that no object of a resource has a name. */
+const absences: Record<NameSource["resource"], Text> = {
+  projects: "names.noProject", virtualclusterinstances: "names.noCluster", teams: "names.noTeam", users: "names.noUser", ownedaccesskeys: "names.noKey",
+};
 
 /** The attributes of an input that offers names. */
 interface Attributes {
@@ -55,21 +70,35 @@ interface Attributes {
   onInput?: (event: TargetedInputEvent<HTMLInputElement>) => void;
 }
 
+/** Runs a function once no button of the mouse is pressed: what moves below a pressed button is not clicked. */
+function whenReleased(run: () => void): void {
+  if (document.querySelector(":active")) addEventListener("mouseup", () => setTimeout(run), { once: true });
+  else run();
+}
+
 /**
  * An input that offers names. It reads them when it gets the focus, once for each source, and takes every other text as well. Several names are
- * separated by spaces or commas: then the last of them is completed.
+ * separated by spaces or commas: then the last of them is completed. Unless it is a search, it says when it loses the focus that a name does not exist.
  */
 export function NameInput({ source, several, ...attributes }: { source: NameSource; several?: boolean } & Attributes) {
   const id = useId();
-  const choices = useSignal<Choice[]>([]);
+  const wanted = JSON.stringify(source);
+  const names = useSignal<Names>({ source: "", choices: [], complete: false });
   const before = useSignal("");
+  const focused = useSignal(false);
   const read = useRef("");
+  const { value = "", "aria-invalid": invalid } = attributes;
+  const { choices, complete } = names.value;
+  // A name that is refused needs no second line.
+  const judged = complete && names.value.source === wanted && !focused.value && !invalid && attributes.type !== "search";
+  const absent = judged ? (several ? value.split(/[\s,]+/) : [value.trim()]).filter((name) => name && !name.includes("*") && !choices.some(([other]) => other === name)) : [];
   const onFocus = () => {
-    const wanted = JSON.stringify(source);
-    if (read.current === wanted) return;
+    focused.value = true;
+    // An absent name may have been made since.
+    if (read.current === wanted && absent.length === 0) return;
     read.current = wanted;
     // Without the names, the input takes what is typed.
-    readNames(source).catch(() => []).then((names) => { if (read.current === wanted) choices.value = names; });
+    readNames(source).catch(() => ({ choices: [], complete: false })).then((found) => { if (read.current === wanted) names.value = { source: wanted, ...found }; });
   };
   const onInput = (event: TargetedInputEvent<HTMLInputElement>) => {
     if (several) before.value = event.currentTarget.value.match(/^.*[\s,]/)?.[0] ?? "";
@@ -77,8 +106,12 @@ export function NameInput({ source, several, ...attributes }: { source: NameSour
   };
   return (
     <>
-      <input autocapitalize="off" autocomplete="off" spellcheck={false} {...attributes} list={id} onFocus={onFocus} onInput={onInput} />
-      <datalist id={id}>{choices.value.map(([name, label]) => <option value={before.value + name} label={label || undefined} />)}</datalist>
+      <input
+        autocapitalize="off" autocomplete="off" spellcheck={false} {...attributes} list={id} aria-describedby={[attributes["aria-describedby"], absent.length > 0 && `${id}-absent`].filter(Boolean).join(" ") || undefined}
+        onFocus={onFocus} onBlur={({ currentTarget }) => whenReleased(() => (focused.value = document.activeElement === currentTarget))} onInput={onInput}
+      />
+      <datalist id={id}>{choices.map(([name, label]) => <option value={before.value + name} label={label || undefined} />)}</datalist>
+      {attributes.type !== "search" && <small id={`${id}-absent`} class="absent" aria-live="polite">{absent.map((name) => text(absences[source.resource], { name })).join(" ")}</small>}
     </>
   );
 }

@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
-import type { Refusal } from "../api";
 import type { Owner } from "../person";
 import { text, type Text } from "../texts";
-import { Field } from "./field";
+import { Field, FieldGroup } from "./field";
+import { useSettle } from "./form";
 
 const labels = { self: "owner.self", team: "owner.team", user: "owner.user", none: "owner.choiceNone" } as const;
 type OwnerKind = keyof typeof labels;
@@ -14,28 +14,24 @@ export function useOwnerChoice(defaultKind: OwnerKind, owner?: Owner) {
   return { kind, name, owner: (): Owner | null => (kind.value === "none" || kind.value === "self" ? null : { [kind.value]: name.value.trim() }) };
 }
 
-/** The field of an owner. Path is the field of the object that names the owner: spec.owner, or a field for each kind. */
-export function OwnerField({ choice, legend, kinds, refusal, path = "spec.owner" }: {
-  choice: ReturnType<typeof useOwnerChoice>; legend: Text; kinds: OwnerKind[]; refusal: Refusal | null; path?: string;
-}) {
+/** The field of an owner. Paths are the fields of the object that name the owner: spec.owner, or one for each kind. */
+export function OwnerField({ choice, legend, kinds, paths = ["spec.owner"] }: { choice: ReturnType<typeof useOwnerChoice>; legend: Text; kinds: OwnerKind[]; paths?: string[] }) {
   const { kind, name } = choice;
+  const settle = useSettle();
+  const isNamed = kind.value === "team" || kind.value === "user";
   return (
-    <fieldset>
-      <legend>{text(legend)}</legend>
+    <FieldGroup paths={isNamed ? [] : paths} legend={text(legend)}>
       <div class="choices">
         {kinds.map((option) => (
           <label class="choice">
-            <input type="radio" name="owner" checked={kind.value === option} onChange={() => (kind.value = option)} />
+            <input type="radio" name="owner" checked={kind.value === option} onChange={() => { kind.value = option; settle(paths); }} />
             {text(labels[option])}
           </label>
         ))}
       </div>
-      {(kind.value === "team" || kind.value === "user") && (
-        <Field
-          key={kind.value} label={text("owner.name")} path={path} refusal={refusal} value={name.value} set={(to) => (name.value = to)} required
-          names={{ resource: kind.value === "team" ? "teams" : "users" }}
-        />
+      {isNamed && (
+        <Field key={kind.value} label={text("owner.name")} path={paths} value={name.value} set={(to) => (name.value = to)} required names={{ resource: kind.value === "team" ? "teams" : "users" }} />
       )}
-    </fieldset>
+    </FieldGroup>
   );
 }

@@ -1,6 +1,19 @@
 import { useSignal } from "@preact/signals";
-import { text, type Text } from "../texts";
-import { NameInput } from "./namelist";
+import { useEffect } from "preact/hooks";
+import { Refusal, text, type Text } from "../shared";
+import { Field, FieldGroup } from "./field";
+import { useSettle } from "./form";
+
+/** The reader of YAML, which is a script of its own. */
+const loadReader = () => import("../studio/documents");
+type Reader = Awaited<ReturnType<typeof loadReader>>;
+
+/** Returns what is wrong with the YAML of a scope, with the line in the text that somebody typed. Empty: it is right. */
+function yamlProblem({ parseText, lineOf, isFields }: Reader, yaml: string): string {
+  const { value, findings: [first] } = parseText(yaml);
+  if (first) return text("scope.yamlLine", { line: lineOf(yaml, first.from), says: first.message });
+  return isFields(value) ? "" : text("scope.yamlEmpty");
+}
 
 /** Returns the lines of a scope in YAML, or nothing where there is no scope. JSON is YAML: what is typed is quoted. All is the scope of everything. */
 function scopeLines(kind: string, project: string, cluster: string, yaml: string, everything?: object): string {
@@ -14,6 +27,9 @@ function scopeLines(kind: string, project: string, cluster: string, yaml: string
     default: return everything ? entry(everything) : "";
   }
 }
+
+/** The field of an object that has the scope. */
+const scopePath = "spec.scope";
 
 /** What a choice of a scope begins with. */
 export interface InitialScope {
@@ -29,48 +45,47 @@ export function useScopeChoice(defaultKind: string, everything?: object, initial
   const project = useSignal(initial?.project ?? "");
   const cluster = useSignal(initial?.cluster ?? "");
   const yaml = useSignal(initial?.yaml || "roles:\n- role: platformCLI");
+  const reader = useSignal<Reader | null>(null);
+  useEffect(() => { if (kind.value === "yaml") loadReader().then((loaded) => (reader.value = loaded), () => undefined); }, [kind.value]);
   return {
     kind, project, cluster, yaml,
     /** Returns the scope in YAML. Empty: there is no scope. */
     lines: () => scopeLines(kind.value, project.value, cluster.value, yaml.value, everything),
     /** Reports whether the choice is complete enough for a preview. */
-    isComplete: () => kind.value !== "project" || project.value !== "",
+    isComplete: () => (kind.value === "yaml" ? reader.value !== null && yamlProblem(reader.value, yaml.value) === "" : kind.value !== "project" || project.value !== ""),
+    /** Refuses YAML that cannot be read. The API would name a line of the whole request. */
+    async check() {
+      const problem = kind.value === "yaml" && yamlProblem(reader.value ?? await loadReader(), yaml.value);
+      if (problem) throw new Refusal(422, problem, [{ field: scopePath, message: problem }]);
+    },
   };
 }
 
 /** The field of the scope of a credential. */
 export function ScopeField({ choice, kinds }: { choice: ReturnType<typeof useScopeChoice>; kinds: [string, Text][] }) {
   const { kind, project, cluster, yaml } = choice;
+  const settle = useSettle();
+  const entry = `${scopePath}.${kind.value === "project" ? "projects" : "virtualClusters"}[0]`;
   return (
-    <fieldset>
-      <legend>{text("scope.choose")}</legend>
+    <FieldGroup paths={kind.value === "yaml" ? [] : [scopePath]} legend={text("scope.choose")}>
       {kinds.map(([value, label]) => (
         <label class="choice">
-          <input type="radio" name="kind" value={value} checked={kind.value === value} onChange={() => (kind.value = value)} />
+          <input type="radio" name="kind" value={value} checked={kind.value === value} onChange={() => { kind.value = value; settle([scopePath]); }} />
           {text(label)}
         </label>
       ))}
       {(kind.value === "project" || kind.value === "cluster") && (
         <div class="two">
-          <label>
-            {text("field.project")}
-            <NameInput source={{ resource: "projects" }} value={project.value} required onInput={(event) => (project.value = event.currentTarget.value)} />
-          </label>
+          <Field label={text("field.project")} path={`${entry}.project`} names={{ resource: "projects" }} value={project.value} set={(to) => (project.value = to)} required />
           {kind.value === "cluster" && (
-            <label>
-              {text("field.virtualCluster")}
-              <NameInput source={{ resource: "virtualclusterinstances", project: project.value }} value={cluster.value} required onInput={(event) => (cluster.value = event.currentTarget.value)} />
-            </label>
+            <Field
+              label={text("field.virtualCluster")} path={`${entry}.virtualCluster`} names={{ resource: "virtualclusterinstances", project: project.value }}
+              value={cluster.value} set={(to) => (cluster.value = to)} required
+            />
           )}
         </div>
       )}
-      {kind.value === "yaml" && (
-        <div class="field">
-          <label for="scope-yaml">{text("field.scope")}</label>
-          <textarea id="scope-yaml" rows={6} spellcheck={false} value={yaml.value} aria-describedby="scope-hint" onInput={(event) => (yaml.value = event.currentTarget.value)} />
-          <small id="scope-hint" class="quiet">{text("scope.yamlHint")}</small>
-        </div>
-      )}
-    </fieldset>
+      {kind.value === "yaml" && <Field label={text("field.scope")} path={scopePath} value={yaml.value} set={(to) => (yaml.value = to)} lines={6} hint={text("scope.yamlHint")} />}
+    </FieldGroup>
   );
 }

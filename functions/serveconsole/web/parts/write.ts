@@ -28,9 +28,9 @@ export function deleteObject(path: string, { name, uid }: Pick<Meta, "name" | "u
 /** The writes of a form or a dialog: whether one is under way, the refusal of the last one, and functions that write. */
 export type Write = ReturnType<typeof useWrite>;
 
-/** Returns functions that write objects below a path. Accepted runs when the API has accepted the write. */
-export function useWrite(path: string) {
-  const problem = useSignal<Refusal | null>(null);
+/** Returns functions that write objects below a path. Accepted runs when the API has accepted the write. A form may begin with a refusal. */
+export function useWrite(path: string, first: Refusal | null = null) {
+  const problem = useSignal<Refusal | null>(first);
   const busy = useSignal(false);
   async function run<T>(request: () => Promise<T>, accepted: (answer: T) => unknown): Promise<void> {
     busy.value = true;

@@ -1,4 +1,5 @@
 import { group, send, type Cause, type Refusal } from "../api";
+import { withoutValue } from "../parts/causes";
 import { parseJson, isFields, toJson, rangeIn, rangeOf, stepsOf, type Fields, type Finding, type ParsedText } from "./documents";
 import { expressionFields } from "./language";
 import type { Work } from "./share";
@@ -156,11 +157,6 @@ export interface Findings {
 export function idlePatches(status: Status): NonNullable<Status["patches"]> {
   return (status.patches ?? []).filter(({ outcome, reason }) => outcome === "Skipped"
     && !/^(the patch has no |labels are the same on both sides |patch \d+ failed)/.test(reason ?? ""));
-}
-
-/** Returns a message without the value that it repeats: the value is marked in the text. */
-export function withoutValue(message: string): string {
-  return message.replace(/^(?:Invalid value|Duplicate value|Unsupported value): (?:"(?:[^"\\]|\\.)*"|[^":\s]+)(?:: |$)/s, (match) => (match.endsWith(": ") ? "" : match)).replace(/^Invalid value: (?!")/, "");
 }
 
 /** Returns a message about a list of patches. It begins with the name of the list if there are lists below toHost and below fromHost. */

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { Refusal } from "../api";
 import { lineOf, parseText, rangeOf } from "../studio/documents";
 import {
-  evaluate, failuresOf, findingsOf, idlePatches, resourceFor, resourcesOf, specOf, stepsToPatch, withFirstPatches, withoutValue, type Direction, type Reference, type Resource, type Spec, type Status,
+  evaluate, failuresOf, findingsOf, idlePatches, resourceFor, resourcesOf, specOf, stepsToPatch, withFirstPatches, type Direction, type Reference, type Resource, type Spec, type Status,
 } from "../studio/evaluate";
 import type { Work } from "../studio/share";
 
@@ -192,11 +192,4 @@ test("a patch that did nothing is marked at its path, unless it has nothing for 
   const { configuration: found } = failuresOf(status, spec, documents, lists[0], object);
   assert.deepEqual(found.map(({ severity, from, to, message }) => [severity, lineOf(configuration, from), configuration.slice(from, to), message]), [["warning", 5, "spec.a", `toHost.pods: ${reason}`]]);
   assert.deepEqual(idlePatches({}), []);
-});
-
-test("a message does not repeat the value that is marked", () => {
-  for (const [message, expected] of [
-    ['Invalid value: "vaule.replace(\\"a\\",\\"b\\")": line 1, column 1: vaule is not defined', "line 1, column 1: vaule is not defined"],
-    ["Invalid value: 12: must be a string", "must be a string"], ["Invalid value: unknown field; a patch has path", "unknown field; a patch has path"], ['Duplicate value: "a"', 'Duplicate value: "a"'], ["line 1, column 2: Invalid value", "line 1, column 2: Invalid value"],
-  ] as const) assert.equal(withoutValue(message), expected);
 });
