@@ -876,7 +876,7 @@ func TestWhatDoesNotFit(t *testing.T) {
 		groups = append(groups, fmt.Sprintf("g-%03d", i))
 	}
 	long := strings.Repeat("x", 300)
-	maps.Copy(w.provider.person, map[string]any{"groups": groups, "name": "Ana\tB", "email": long, "dept": "r&d", "address": "one\ntwo"})
+	maps.Copy(w.provider.person, map[string]any{"groups": groups, "name": "Ana\u202eB", "email": long, "dept": "r&d", "address": "one\ntwo"})
 	w.config.Auth.GroupsFilters = []string{"^platform-"}
 	w.signIn()
 	if user := w.user("ana"); !slices.Equal(user.Spec.SSOGroups, groups[:2]) || user.Spec.DisplayName != "" || user.Spec.Email != "" || len(user.Spec.ExtraClaims) != 1 {
@@ -886,12 +886,12 @@ func TestWhatDoesNotFit(t *testing.T) {
 		t.Errorf("no %s in %s", want, events.String())
 	}
 	w.config.Auth.GroupsFilters = nil
-	w.provider.person["groups"] = append([]string{long, "de\nv"}, groups...)
+	w.provider.person["groups"] = append([]string{long, "de\nv", "de\u202ev"}, groups...)
 	w.signIn()
 	if user := w.user("ana"); !slices.Equal(user.Spec.SSOGroups, groups[2:258]) {
 		t.Errorf("%d groups: %q", len(user.Spec.SSOGroups), user.Spec.SSOGroups)
 	}
-	for _, want := range []string{`signin-dropped-groups":"348"`, `group \"xxx`, `group \"g-256\"`} {
+	for _, want := range []string{`signin-dropped-groups":"349"`, `group \"xxx`, `group \"g-256\"`} {
 		if !strings.Contains(events.String(), want) {
 			t.Errorf("no %s in %s", want, events.String())
 		}

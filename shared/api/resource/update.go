@@ -340,7 +340,7 @@ func (r *Registry[T]) prepareReplacement(
 	}
 	r.Rules.Default(in.caller, object, old)
 	r.keepOrigin(object, old)
-	problems := append(r.validateMetadataUpdate(object, old), r.Rules.Validate(object, old)...)
+	problems := append(r.validateMetadataUpdate(object, old), r.validateReplacement(object, old)...)
 	var excess field.ErrorList
 	if len(problems) == 0 {
 		excess = append(r.newExcessGrants(in.caller, object, old), r.Rules.Authorize(in.caller, object, old)...)

@@ -189,12 +189,10 @@ func trimPerson(person *provider.Person) (omitted []string) {
 	return omitted
 }
 
-// fitsLimit reports whether a text has at most maxBytes bytes and no control characters.
+// fitsLimit reports whether a text has at most maxBytes bytes and no character that controls how it is shown.
 func fitsLimit(text string, maxBytes int) bool {
-	return len(text) <= maxBytes && !strings.ContainsFunc(text, isControl)
+	return len(text) <= maxBytes && !strings.ContainsFunc(text, resource.IsControl)
 }
-
-func isControl(c rune) bool { return c < ' ' || c >= 0x7f && c < 0xa0 }
 
 // filterGroups returns the groups to save with the user, sorted, and the dropped groups: reserved names, names that exceed a limit, and
 // groups beyond the maximum.

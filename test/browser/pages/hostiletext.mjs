@@ -4,8 +4,12 @@ import { admin, createAccessKey, openWindow, origin, pictureFolder, pressWithKey
 
 const arabic = "مفتاح النشر الليلي 3";
 const markup = `<img src="x" onerror="globalThis.broken=1"></script><script>globalThis.broken=2</script> &amp; "quotes" 'x'`;
-/** Characters that turn the direction of what follows, and one that ends a part of its own. */
+/**
+ * Characters that turn the direction of what follows, and one that ends a part of its own. The platform refuses them, and may have stored them before:
+ * in answers, they stand in place of plain text.
+ */
 const turning = "safe\u2069\u202Egnp.exe";
+const plain = "safe_gnp.exe";
 /** Two names that differ in their last letter. */
 const longNames = ["a", "b"].map((end) => `${"x".repeat(62)}${end}`);
 const widths = [320, 390, 1280, 2560];
@@ -85,7 +89,7 @@ async function makeObjects(context) {
     const answer = await requestAsAdmin(context, "POST", path, { metadata: { name }, spec });
     assert.equal(answer.status(), 201, `${path}/${name}: ${await answer.text()}`);
   };
-  const texts = { "3-arabic": arabic, "4-markup": markup, "5-turning": turning };
+  const texts = { "3-arabic": arabic, "4-markup": markup, "5-turning": plain };
   for (const [name, displayName] of Object.entries(texts)) {
     const description = `${displayName}\n${displayName}`;
     await post("users", name, { displayName });
@@ -108,11 +112,17 @@ export const stories = {
     const ends = longNames.map((name) => name.slice(-12));
     const asked = [];
     page.on("request", (request) => { if (/\/x$/.test(request.url())) asked.push(request.url()); });
+    // Some texts were stored before the platform refused them.
+    await page.route(/\/apis\/management.*\?(?!.*watch=)/, async (route) => {
+      if (route.request().method() !== "GET") return route.fallback();
+      const response = await route.fetch({ headers: { accept: route.request().headers().accept, authorization: `Bearer ${admin}` } });
+      return route.fulfill({ response, body: (await response.text()).replaceAll(plain, turning) });
+    });
     // One key was not used for a hundred days: its line on Home goes on with a number.
     await page.route(/ownedaccesskeys\?(?!.*watch=)/, async (route) => {
       if (route.request().method() !== "GET") return route.fallback();
       const response = await route.fetch({ headers: { accept: route.request().headers().accept, authorization: `Bearer ${admin}` } });
-      const table = await response.json();
+      const table = JSON.parse((await response.text()).replaceAll(plain, turning));
       for (const { object } of table.rows ?? []) {
         if (object.metadata.name === "3-arabic" && object.status) Object.assign(object.status, { lastActivity: new Date(Date.now() - 100 * 86_400_000).toISOString(), expirationTimestamp: undefined });
       }
