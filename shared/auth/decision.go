@@ -17,8 +17,8 @@ type Decision struct {
 	// Hidden reports whether the request is refused because its object does not exist for the caller. The status is
 	// then 404; it is 403 for other refusals.
 	Hidden bool
-	// Reason names the rule that decided, as a text for the caller. For a refusal, it says what would permit the request. For a
-	// permitted request it has no subject, so that it answers for the caller and for somebody else alike.
+	// Reason names the rule that decided. For a refusal, it says what would permit the request. It names no person: it answers for
+	// the caller and for somebody else alike.
 	Reason string
 	// Source is what gives the caller the right: one of the sources below. Empty: nothing in particular.
 	Source string
@@ -116,7 +116,7 @@ func Unseen(resource schema.GroupResource, namespace, name, who string) Decision
 	if namespace != "" {
 		at = fmt.Sprintf(" in the namespace %q", namespace)
 	}
-	return Decision{Hidden: true, Reason: fmt.Sprintf("you see no %s %q%s; of those that exist, %s see them", resource, name, at, who)}
+	return Decision{Hidden: true, Reason: fmt.Sprintf("no %s %q%s is visible; of those that exist, %s see them", resource, name, at, who)}
 }
 
 // SeenBy names the callers that see objects with an owner, for Unseen.

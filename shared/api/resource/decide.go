@@ -48,14 +48,14 @@ func (r *Registry[T]) Decide(ctx context.Context, caller identity.Caller, verb, 
 	allowed := auth.Decision{Allowed: true}
 	switch {
 	case verb == "list" || verb == "watch":
-		allowed.Reason = "the answer has the objects that you see"
+		allowed.Reason = "lists leave out what is hidden"
 		return allowed, nil
 	case verb == "create" && subresource == "":
 		return r.decideCreate(ctx, caller)
 	case verb == "deletecollection":
 		return r.decideCollection(ctx, caller, namespace, name)
 	case name == "":
-		allowed.Reason = "for the objects for which it is permitted to you"
+		allowed.Reason = "for the objects that permit it"
 		return allowed, nil
 	}
 	object, record, err := r.Read(ctx, caller, namespace, name)
@@ -106,13 +106,13 @@ func (r *Registry[T]) decideCreate(ctx context.Context, caller identity.Caller) 
 			return auth.Decision{Reason: apierror.Summary(refused), Causes: refused}, nil
 		}
 	}
-	return auth.Decision{Allowed: true, Reason: "what you may write into the object is decided with the request"}, nil
+	return auth.Decision{Allowed: true, Reason: "the contents of the object are decided with the request"}, nil
 }
 
 // decideCollection is Decide for deletecollection. It looks only at objects of kinds in which some may be seen and not
 // deleted.
 func (r *Registry[T]) decideCollection(ctx context.Context, caller identity.Caller, namespace, name string) (auth.Decision, error) {
-	allowed := auth.Decision{Allowed: true, Reason: "you may delete what you see"}
+	allowed := auth.Decision{Allowed: true, Reason: "every visible object may be deleted"}
 	if name != "" {
 		one, err := r.Decide(ctx, caller, "delete", "", namespace, name)
 		if err != nil || one.Allowed || !one.Hidden {
@@ -143,7 +143,7 @@ func (r *Registry[T]) decideCollection(ctx context.Context, caller identity.Call
 			continue
 		}
 		if one := r.permit(caller, "delete", "", object, decision); !one.Allowed {
-			one.Reason = "of the objects that you see, " + object.GetName() + " is one that you may not delete: " + one.Reason
+			one.Reason = "of the visible objects, " + object.GetName() + " may not be deleted: " + one.Reason
 			return one, nil
 		}
 	}

@@ -2,6 +2,7 @@ package review_test
 
 import (
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -91,6 +92,9 @@ func anyRequest(random *rand.Rand) model.ScopePreviewRequest {
 	return request
 }
 
+// person finds words for the person who reads a text.
+var person = regexp.MustCompile(`(?i)\byou(rs?)?\b`)
+
 // A preview of a scope decides like a request with a key that has the scope, for 10,000 pairs of a scope and a request. The
 // callers are an admin, a user, and a key with a scope. Source: ADR-0030.
 func TestPreviewAgrees(t *testing.T) {
@@ -148,6 +152,9 @@ func TestPreviewAgrees(t *testing.T) {
 			}
 			if preview.Allowed != decision.Allowed || j == 0 && first.Decision.Allowed != decision.Allowed {
 				t.Fatalf("%+v of %s: the preview of %+v says %+v, and the decision is %+v", asked, maker.Owner, wanted, preview, decision)
+			}
+			if person.MatchString(preview.Reason) {
+				t.Fatalf("%+v of %s: the reason %q names a person, and may be read by another one", asked, maker.Owner, preview.Reason)
 			}
 			if decision.Allowed {
 				allowed++

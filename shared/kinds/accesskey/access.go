@@ -14,7 +14,7 @@ import (
 // caller more rights. Source: ADR-0005, ADR-0023.
 func (r *rules) Permits(caller identity.Caller, verb, _ string, key *model.OwnedAccessKey) auth.Decision {
 	if excess := exceedsScope(caller, key); len(excess) > 0 && slices.Contains([]string{"update", "patch"}, verb) {
-		return auth.Decision{Causes: excess, Reason: "spec.scope of the key is wider than the scope of your credential; " +
+		return auth.Decision{Causes: excess, Reason: "spec.scope of the key is wider than the scope of the credential; " +
 			"a credential without a scope, or with one that covers the scope of the key, permits it"}
 	}
 	return auth.Owned(caller, OwnerOf(&key.Spec).String())

@@ -132,7 +132,7 @@ func (r *rules) Permits(caller identity.Caller, verb, subresource string, instan
 	}
 	permitted := r.permits(caller, verb, instance)
 	if !permitted.Allowed {
-		return auth.Decision{Reason: fmt.Sprintf("you may see it, but not %s it: that needs the verb %q or %q in its spec.access, its owner, "+
+		return auth.Decision{Reason: fmt.Sprintf("seeing it is not enough to %s it: that needs the verb %q or %q in its spec.access, its owner, "+
 			"an admin of its project or a member of %s", verb, verb, All, identity.Admins)}
 	}
 	return permitted
@@ -144,7 +144,7 @@ func (r *rules) mayRender(caller identity.Caller, instance *model.VirtualCluster
 	permitted := r.permits(caller, Use, instance)
 	if !permitted.Allowed {
 		return auth.Decision{Hidden: true, Reason: fmt.Sprintf(
-			"you may see it, but not use it: that needs the verb %q or %q in its spec.access, its owner, the role %q or %q in its project, or a member of %s",
+			"seeing it is not enough to use it: that needs the verb %q or %q in its spec.access, its owner, the role %q or %q in its project, or a member of %s",
 			Use, All, model.ProjectRoleUse, model.ProjectRoleAdmin, identity.Admins)}
 	}
 	if project := r.Project(instance.Namespace); project != "" {

@@ -105,7 +105,7 @@ func (r *rules) Permits(caller identity.Caller, verb, _ string, project *model.P
 	case role(caller, project) == model.ProjectRoleAdmin:
 		return auth.PermittedByRole(model.ProjectRoleAdmin, project.Name)
 	}
-	return auth.Decision{Reason: fmt.Sprintf("you may see it, but not %s it: that needs its owner, the role %q in it, or a member of %s",
+	return auth.Decision{Reason: fmt.Sprintf("seeing it is not enough to %s it: that needs its owner, the role %q in it, or a member of %s",
 		verb, model.ProjectRoleAdmin, identity.Admins)}
 }
 
