@@ -131,7 +131,7 @@ func TestWrongValues(t *testing.T) {
 			"helm": {"template", "platform", chart}, "platform": {"manifests"},
 		} {
 			output, err := run(t, "", nil, name, append(arguments, "-f", minimal, "-f", file)...)
-			if err == nil || !strings.Contains(err.Error(), row.Names) || strings.Contains(err.Error(), "hunter2") {
+			if err == nil || !strings.Contains(err.Error(), row.Names) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "nil pointer") {
 				t.Errorf("%s takes %s, or does not name %s: %v\n%s", name, text, row.Names, err, last(output, 500))
 			}
 		}

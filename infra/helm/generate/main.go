@@ -60,6 +60,23 @@ func write(root string) error {
 	return nil
 }
 
+// requireSections makes a schema require the sections, which have values below them. Values of the chart have all sections, and null removes
+// one: a template would fail at its first value, without naming it.
+func requireSections(schema map[string]any) {
+	properties, _ := schema["properties"].(map[string]any)
+	var sections []string
+	for name, property := range properties {
+		section, _ := property.(map[string]any)
+		if _, isSection := section["properties"]; isSection {
+			sections = append(sections, name)
+			requireSections(section)
+		}
+	}
+	if slices.Sort(sections); len(sections) > 0 {
+		schema["required"] = sections
+	}
+}
+
 // numbers returns the template platform.numbers: the names of the settings that are whole numbers, with spaces between them. A number may
 // be written as a text, and a schema cannot say in words what is wrong with such a text.
 func numbers() []byte {
@@ -102,6 +119,7 @@ func withSettings(schema []byte) ([]byte, error) {
 		}
 	}
 	properties["settings"] = map[string]any{"type": "object", "additionalProperties": false, "properties": known}
+	requireSections(whole)
 	text, err := json.MarshalIndent(whole, "", "  ")
 	if err != nil {
 		return nil, err
