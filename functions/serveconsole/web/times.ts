@@ -8,7 +8,7 @@ const advance = () => {
 setInterval(advance, 10_000);
 document.addEventListener("visibilitychange", advance);
 
-const units: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
+const units: [Intl.RelativeTimeFormatUnitSingular, number][] = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "short" });
 
 /** Returns the distance of a time from now, rounded: "in 3 days", "5 min. ago". A unit begins at one and a half of it. */
@@ -18,6 +18,12 @@ export function formatDistance(time: string): string {
     if (Math.abs(seconds) >= size * 1.5 || unit === "second") return relative.format(Math.round(seconds / size), unit);
   }
   return time;
+}
+
+/** Returns a length of time in its largest whole unit: "10 minutes", "90 seconds". */
+export function formatDuration(seconds: number): string {
+  const [unit, size] = units.find(([, size]) => seconds % size === 0)!;
+  return new Intl.NumberFormat("en", { style: "unit", unit, unitDisplay: "long" }).format(seconds / size);
 }
 
 // Creating a format takes longer than using it.

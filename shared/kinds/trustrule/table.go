@@ -4,6 +4,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
@@ -22,6 +23,6 @@ var columns = []metav1.TableColumnDefinition{
 
 func cells(rule *model.TrustRule, now time.Time) []any {
 	return []any{
-		rule.Name, rule.Spec.Issuer, Owner(rule).String(), TTL(rule).String(), rule.Spec.Disabled, rule.Spec.DisplayName, resource.Age(rule, now),
+		rule.Name, rule.Spec.Issuer, Owner(rule).String(), duration.HumanDuration(TTL(rule)), rule.Spec.Disabled, rule.Spec.DisplayName, resource.Age(rule, now),
 	}
 }

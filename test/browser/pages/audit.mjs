@@ -244,7 +244,7 @@ export const stories = {
     const forbidden = await context.request.delete(`${api}/teams/others`, { headers: { Authorization: `Bearer ${audited}`, Cookie: "" } });
     assert.equal(forbidden.status(), 403);
     const refusals = page.locator("section").filter({ has: page.getByRole("heading", { name: "Requests without permission in the last 24 hours" }) });
-    const refusal = refusals.getByRole("listitem").filter({ hasText: "delete teams/others" });
+    const refusal = refusals.getByRole("listitem").filter({ hasText: "Delete team others" });
     do {
       await page.goto(`${origin}/console/home`);
       await refusals.waitFor();
@@ -263,6 +263,31 @@ export const stories = {
     await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).waitFor();
     assert.deepEqual([await refusals.count(), asked], [0, []]);
     await requestAsAdmin(context, "DELETE", "ownedaccesskeys/audited");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "of a long name in a request, the middle is cut"() {
+    const { context, page, problems } = await openWindow();
+    const name = `${"x".repeat(200)}-the-end`;
+    const stageTimestamp = new Date().toISOString();
+    await page.route(/auditevents\?/, (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify({
+      kind: "Table", metadata: {}, columnDefinitions: [],
+      rows: [{ cells: [], object: { metadata: { name: "long", creationTimestamp: stageTimestamp }, status: {
+        verb: "delete", requestURI: `/apis/management.platform.sh/v1/virtualclusterinstances/${name}`, stageTimestamp, user: { username: "ana" },
+        objectRef: { resource: "virtualclusterinstances", namespace: "p-shop", name }, responseStatus: { code: 200 },
+      } } }],
+    }) }));
+    await signIn(page, admin, "/console/audit", page.locator(".what"));
+    const cell = page.locator(".what");
+    assert.equal(await cell.textContent(), `Delete virtual cluster ${name} in p-shopdelete virtualclusterinstances/${name}`);
+    for (const width of [1280, 390]) {
+      await page.setViewportSize({ width, height: 800 });
+      const ends = await cell.locator(".name > :last-child").evaluateAll((all) => all.filter((end) => end.checkVisibility()).map((end) => {
+        const [{ left, right }, area] = [end.getBoundingClientRect(), end.closest("td").getBoundingClientRect()];
+        return [end.textContent, left >= area.left && right <= area.right];
+      }));
+      assert.deepEqual(ends, Array(width > 960 ? 2 : 1).fill(["xxxx-the-end", true]), `at ${width}`);
+    }
     assert.deepEqual(problems, []);
     await context.close();
   },

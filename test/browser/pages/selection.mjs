@@ -105,6 +105,12 @@ export const stories = {
     await box("many-parent").check();
     await bar("Disable").click();
     await dialog.getByRole("heading", { name: "Disable 2 keys?" }).waitFor();
+    // A key that is in use is told apart from keys that are not, in each line and in sum.
+    const lineOf = (name) => dialog.getByRole("listitem").filter({ has: page.getByText(name, { exact: true }) });
+    await lineOf("many-a").getByText("Never used.").waitFor();
+    await lineOf("many-parent").getByText(/^Last used /).waitFor();
+    await dialog.getByText("Used in the last 24 hours: 1 key.").waitFor();
+    await dialog.getByText("Never used: 1 key.").waitFor();
     await dialog.getByRole("listitem").filter({ hasText: "many-parent" }).getByText("These stop working with it:").waitFor();
     await dialog.getByText("1 access key: made-by-parent").waitFor();
     assert.equal(await dialog.getByText("These stop working with it:").count(), 1);

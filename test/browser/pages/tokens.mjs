@@ -13,7 +13,8 @@ export const stories = {
     await page.getByRole("button", { name: "Issue token" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("Issuer (iss)").waitFor();
-    await dialog.getByText('{"projects":[{"project":"shop"}]}').waitFor();
+    // A scope is words, wherever it stands. Its source is below it.
+    await dialog.getByRole("listitem").filter({ hasText: /^Project shop$/ }).waitFor();
     await dialog.getByRole("button", { name: "Show" }).click();
     const token = (await page.locator(".secret code").textContent()).trim();
     await dialog.getByRole("button", { name: "I have saved it" }).click();
@@ -23,6 +24,9 @@ export const stories = {
     })).json()).status.authenticated;
     assert.equal(await review(), true);
     await page.getByRole("link", { name: /^Open / }).first().click();
+    await dialog.getByRole("listitem").filter({ hasText: /^Project shop$/ }).waitFor();
+    await dialog.getByText("The scope in YAML").click();
+    await dialog.getByText("- project: shop").waitFor();
     await dialog.getByRole("button", { name: "Revoke" }).click();
     await page.getByText("There are no tokens that you may see.").waitFor();
     assert.notEqual(await review(), true);

@@ -50,6 +50,10 @@ export const stories = {
     });
     await page.getByRole("link", { name: "Open deploy-shop" }).click();
     await dialog.getByRole("link", { name: "team deployers" }).waitFor();
+    // Lifetimes and the scope are words, here and in the list.
+    assert.deepEqual(await dialog.locator("dd").filter({ hasText: /^10 minutes$/ }).count(), 2);
+    await dialog.getByRole("listitem").filter({ hasText: /^Virtual cluster dev in shop$/ }).waitFor();
+    await page.locator("tbody td").filter({ hasText: /^10 minutes$/ }).waitFor();
     await dialog.getByRole("button", { name: "Disable" }).click();
     await dialog.getByRole("button", { name: "Enable" }).waitFor();
     assert.equal((await rule()).disabled, true);

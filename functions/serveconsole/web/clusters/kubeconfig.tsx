@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import {
-  asRefusal, base, type Cluster, clusterPath, Command, formatDateTime, formatDistance, isPermitted, type Key, keysPath, list, may, person, Problem, quoteForShell,
+  asRefusal, base, type Cluster, clusterPath, Command, formatDateTime, formatDistance, isPermitted, type Key, keysPath, lastUseText, list, may, person, Problem, quoteForShell,
   text, type Text, useIdempotentPost, useWrite, Warnings, warningsOf,
 } from "../shared";
 import { Field, FieldGroup } from "../parts/field";
@@ -74,7 +74,7 @@ function EarlierKubeconfigs({ cluster }: { cluster: Cluster }) {
                 <span class="quiet">
                   {key.spec.user ?? key.spec.team ?? key.spec.subject},{" "}
                   {key.status?.expirationTimestamp && text("kubeconfig.earlierExpires", { when: formatDistance(key.status.expirationTimestamp) })},{" "}
-                  {key.status?.lastActivity ? text("state.lastUsed", { when: formatDistance(key.status.lastActivity) }) : text("kubeconfig.earlierUnused")}
+                  {lastUseText(key)}
                 </span>
               </span>
               {mayDelete && <button type="button" aria-label={text("kubeconfig.revokeKey", { name: key.metadata.name })} onClick={() => void remove(key.metadata, read)}>{text("kubeconfig.revoke")}</button>}

@@ -10,8 +10,8 @@ import { deleteObject, patchObject } from "../parts/write";
 import { person } from "../person";
 import { may, usePermittedEach } from "../rights";
 import { text, type Text } from "../texts";
-import { formatDistance } from "../times";
-import { readChildren, CreatedObjects, type KeyChildren } from "./details";
+import { currentTime } from "../times";
+import { readChildren, CreatedObjects, lastUseText, type KeyChildren } from "./details";
 import type { Key } from "../kinds/accesskey";
 import { keysPath } from "../pages/keys";
 
@@ -39,16 +39,18 @@ const actions: BulkAction[] = [
   },
 ];
 
+const day = 86_400_000;
 const namesOf = (keys: Key[]) => keys.map(({ metadata }) => metadata.name).join(", ");
 const keyCount = (keys: number) => text(keys === 1 ? "keys.countOne" : "keys.count", { count: keys });
 
 /** A key in the dialog, with the keys and tokens that stop working with it. */
-function KeyItem({ accessKey: { metadata: { name }, status }, created }: { accessKey: Key; created: KeyChildren | undefined }) {
+function KeyItem({ accessKey, created }: { accessKey: Key; created: KeyChildren | undefined }) {
+  const { name } = accessKey.metadata;
   const bound = created?.bound;
   return (
     <li>
       <strong>{name}</strong>{" "}
-      {status?.lastActivity && <span class="quiet">{text("state.lastUsed", { when: formatDistance(status.lastActivity) })}</span>}
+      <span class="quiet">{lastUseText(accessKey)}</span>
       {person.value?.accessKey === name && <p class="problem">{text("keys.deleteOwn")}</p>}
       {bound && bound.keys.length + bound.tokens > 0 && <><p>{text("keys.deleteBound")}</p><CreatedObjects children={bound} /></>}
     </li>
@@ -120,6 +122,10 @@ function BulkActionDialog(props: { action: BulkAction; keys: Key[]; excluded: [T
     if (busy) stopRequested.current = true;
     else close(0);
   };
+  const uses: [Text, Key[]][] = [
+    ["selection.usedToday", keys.filter(({ status }) => currentTime.value - Date.parse(status?.lastActivity ?? "") < day)],
+    ["selection.unused", keys.filter(({ status }) => !status?.lastActivity)],
+  ];
   const confirmation = plural ? String(keys.length) : name;
   return (
     <Dialog title={title} close={goBack} key="question">
@@ -130,6 +136,7 @@ function BulkActionDialog(props: { action: BulkAction; keys: Key[]; excluded: [T
           button={action.button} problem={problem.value} confirmed={run} close={goBack}
         >
           <p>{text(plural ? action.leadAll : action.lead)}</p>
+          {plural && uses.map(([label, used]) => used.length > 0 && <p>{text(label, { what: keyCount(used.length) })}</p>)}
           <div class="several" tabIndex={0} role="region" aria-label={text("page.keys")}>
             <ul>{keys.map((key) => <KeyItem accessKey={key} created={childrenOfKeys.value.get(key.metadata.uid)} />)}</ul>
           </div>

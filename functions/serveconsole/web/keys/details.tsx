@@ -1,5 +1,6 @@
 import { group, list, type Meta } from "../api";
 import { text } from "../texts";
+import { formatDistance } from "../times";
 import type { Key } from "../kinds/accesskey";
 import { keysPath } from "../pages/keys";
 
@@ -28,6 +29,11 @@ export async function readChildren(uid: string): Promise<KeyChildren> {
     all: { keys: namesOf(children), tokens: count },
     bound: { keys: namesOf(children.filter((key) => key.status?.lineage?.[0]?.bounds)), tokens: count },
   };
+}
+
+/** Says when a key was last used. */
+export function lastUseText({ status }: Key): string {
+  return status?.lastActivity ? text("state.lastUsed", { when: formatDistance(status.lastActivity) }) : text("keys.unused");
 }
 
 /** The keys and tokens in words, with the names of the first keys. */

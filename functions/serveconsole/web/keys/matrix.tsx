@@ -1,61 +1,11 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import type { ComponentChildren } from "preact";
-import { ask, asRefusal, group, person, Problem, type Refusal, rules as sessionRules, Skeleton, text, type Key, type Text } from "../shared";
-import { yamlOf } from "../parts/yaml";
+import { ask, asRefusal, group, person, Problem, type Refusal, rules as sessionRules, Skeleton, text, type Key } from "../shared";
+import { type Scope, ScopeSource, ScopeWords } from "../parts/scopewords";
 import { OwnerName } from "../parts/ownername";
 import { isOwn } from "./owners";
 
-/** The fields of a scope. */
-interface Scope {
-  roles?: { role: string; projects?: string[]; virtualClusters?: string[] }[];
-  projects?: { project: string }[];
-  spaces?: { project: string; space: string }[];
-  virtualClusters?: { project: string; virtualCluster: string }[];
-  clusters?: { cluster: string }[];
-  rules?: object[];
-  allowPlatformCli?: boolean;
-  readOnly?: boolean;
-}
-
 const platform = "management.platform.sh";
-/** The role that allowPlatformCli stands for. */
-const commandLine = "platformCLI";
-
-/** A name of a scope. A star is every name. */
-function Name({ name, every }: { name: string; every: Text }) {
-  return name === "*" ? <em>{text(every)}</em> : <code>{name}</code>;
-}
-
-/** The entries of a scope in words. */
-function ScopeWords({ scope }: { scope: Scope }) {
-  const entry = (label: Text, content: ComponentChildren) => <li><span class="quiet">{text(label)}</span> {content}</li>;
-  const entries = [
-    ...(scope.roles ?? []).map(({ role, projects = [], virtualClusters = [] }) => entry("scope.role", (
-      <>
-        <code>{role}</code>
-        {projects.length > 0 && <> {text("scope.in")} {projects.map((project) => <><Name name={project} every="scope.everyProject" /> </>)}</>}
-        {virtualClusters.length > 0 && <> {text("scope.in")} {virtualClusters.map((cluster) => <><Name name={cluster} every="scope.everyCluster" /> </>)}</>}
-      </>
-    ))),
-    ...(scope.allowPlatformCli ? [entry("scope.role", <code>{commandLine}</code>)] : []),
-    ...(scope.projects ?? []).map(({ project }) => entry("field.project", <Name name={project} every="scope.everyProject" />)),
-    ...(scope.virtualClusters ?? []).map(({ project, virtualCluster }) => entry("field.virtualCluster", (
-      <><Name name={virtualCluster} every="scope.everyCluster" /> {text("scope.in")} <Name name={project} every="scope.everyProject" /></>
-    ))),
-    ...(scope.spaces ?? []).map(({ project, space }) => entry("scope.space", (
-      <><Name name={space} every="scope.everySpace" /> {text("scope.in")} <Name name={project} every="scope.everyProject" /></>
-    ))),
-    ...(scope.clusters ?? []).map(({ cluster }) => entry("scope.connectedCluster", <Name name={cluster} every="scope.everyConnectedCluster" />)),
-    ...((scope.rules ?? []).length > 0 ? [entry("scope.rules", scope.rules!.length)] : []),
-  ];
-  return (
-    <>
-      {entries.length === 0 ? <p>{text("scope.nothing")}</p> : <ul class="entries">{entries}</ul>}
-      {scope.readOnly && <p>{text("scope.readOnly")}</p>}
-    </>
-  );
-}
 
 /** A set of requests that a scope permits. */
 interface Rule {
@@ -176,12 +126,7 @@ export function KeyScope({ accessKey }: { accessKey: Key }) {
           <p class="quiet">{text("matrix.note")}</p>
         </>
       )}
-      {scope && (
-        <details>
-          <summary>{text("matrix.yaml")}</summary>
-          <pre tabIndex={0}>{`scope:${Object.keys(scope).length === 0 ? " {}" : `\n${yamlOf(scope, "  ")}`}`}</pre>
-        </details>
-      )}
+      {scope && <ScopeSource scope={scope} />}
     </>
   );
 }

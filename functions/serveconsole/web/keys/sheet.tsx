@@ -1,8 +1,8 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import {
-  AbsentDialog, asRefusal, Chip, CopyButton, CreatedObjects, currentTime, DeleteDialog, Dialog, Fact, formatDateTime, formatDistance,
-  home, isAdmin, type Key, type KeyChildren, keysPath, may, person, Problem, quoteForShell, readChildren, Refusal, Skeleton, text, Time, usePermitted, useWrite, warningsOf,
+  AbsentDialog, asRefusal, Chip, CopyButton, CreatedObjects, currentTime, DeleteDialog, Dialog, Fact, formatDateTime,
+  home, isAdmin, type Key, type KeyChildren, keysPath, lastUseText, may, person, Problem, quoteForShell, readChildren, Refusal, Skeleton, text, Time, usePermitted, useWrite, warningsOf,
 } from "../shared";
 import { Activity } from "../parts/activity";
 import type { LifetimeChoice } from "../parts/lifetime";
@@ -122,7 +122,7 @@ export function KeySheet(props: {
       >
         <p>{text("keys.deleteLead")}</p>
         {person.value?.accessKey === name && <p class="problem">{text("keys.deleteOwn")}</p>}
-        {key.status?.lastActivity && <p>{text("state.lastUsed", { when: formatDistance(key.status.lastActivity) })}</p>}
+        <p>{lastUseText(key)}</p>
         {children.value && children.value.bound.keys.length + children.value.bound.tokens > 0 && (
           <>
             <p>{text("keys.deleteBound")}</p>

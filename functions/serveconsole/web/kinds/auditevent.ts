@@ -71,17 +71,23 @@ export function requestText(event: AuditEvent): string {
   return `${verb} ${[objectRef.resource, objectRef.name, objectRef.subresource].filter(Boolean).join("/")}`;
 }
 
-/** Returns the request of an event in words: "Create access key ci". A request about a path has its verb and its path, unless it begins or ends a session. */
-export function requestWords(event: AuditEvent): string {
+/**
+ * Returns the request of an event in words: "Create access key", the name of the object, and what stands after it. A request about a path has its verb
+ * and its path, unless it begins or ends a session.
+ */
+export function requestParts(event: AuditEvent): [before: string, name: string, after: string] {
   const { verb, requestURI, objectRef } = event.status;
-  if (requestURI.endsWith("/auth/session")) return text(verb === "delete" ? "session.signOut" : "signin.title");
-  if (!objectRef?.resource) return `${verb.toUpperCase()} ${requestURI}`;
+  if (requestURI.endsWith("/auth/session")) return [text(verb === "delete" ? "session.signOut" : "signin.title"), "", ""];
+  if (!objectRef?.resource) return [`${verb.toUpperCase()} ${requestURI}`, "", ""];
   const resource = resourceOf(event);
   const known = kinds[resource];
   const names = known ?? kinds[objectRef.resource];
   const kind = names ? text(names[severalVerbs.has(verb) && !objectRef.name ? 1 : 0]) : objectRef.resource;
   const subresource = !known && objectRef.subresource ? `(${objectRef.subresource})` : "";
   const place = objectRef.namespace ? text("audit.inNamespace", { namespace: objectRef.namespace }) : "";
-  const name = objectRef.resource === "configs" ? "" : objectRef.name;
-  return [verbs[verb] ? text(verbs[verb]) : verb, kind, name, place, subresource].filter(Boolean).join(" ");
+  const name = objectRef.resource === "configs" ? "" : objectRef.name ?? "";
+  return [`${verbs[verb] ? text(verbs[verb]) : verb} ${kind}`, name, [place, subresource].filter(Boolean).join(" ")];
 }
+
+/** Returns the request of an event in words: "Create access key ci". */
+export const requestWords = (event: AuditEvent) => requestParts(event).filter(Boolean).join(" ");

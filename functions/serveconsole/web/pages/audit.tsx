@@ -4,7 +4,7 @@ import {
   AbsentDialog, ask, asRefusal, Command, CopyButton, Dialog, download, Fact, formatDateTime, formatDistance, home, isAdmin, may, Name, person, Problem, quoteForShell, Refusal, ScopePreview, text, type Text, Time,
   useAddress,
 } from "../shared";
-import { accessKeyOf, type AuditEvent, escapeSelectorValue, eventsPath, readEvents, requestText, requestWords, resourceOf, wasRefused } from "../kinds/auditevent";
+import { accessKeyOf, type AuditEvent, escapeSelectorValue, eventsPath, readEvents, requestParts, requestText, requestWords, resourceOf, wasRefused } from "../kinds/auditevent";
 import { Bars } from "../parts/bars";
 import { NameInput, type NameSource } from "../parts/namelist";
 import { Outcome } from "../parts/outcome";
@@ -123,6 +123,12 @@ function EventDetails({ event, close, narrow }: { event: AuditEvent; close: () =
   );
 }
 
+/** The request of an event in words, in one line. Of a long name, the middle is cut. */
+function Words({ event }: { event: AuditEvent }) {
+  const [before, name, after] = requestParts(event);
+  return name ? <span class="words"><span>{`${before} `}</span><Name name={name} />{after && <span>{` ${after}`}</span>}</span> : <>{[before, after].filter(Boolean).join(" ")}</>;
+}
+
 /** The table of events. A click on a row opens its event, unless it selects text. */
 function Events({ events, addressOf, open }: { events: AuditEvent[]; addressOf: (name: string) => string; open: (name: string) => void }) {
   return (
@@ -153,7 +159,7 @@ function Events({ events, addressOf, open }: { events: AuditEvent[]; addressOf: 
                   <span class="second">{formatDistance(stageTimestamp)}</span>
                 </th>
                 <td class="by"><Name name={user.username ?? ""} />{key && <span class="second" title={text("signin.accessKey")}><Name name={key} /></span>}</td>
-                <td class="what" title={requestText(event)}>{requestWords(event)}{!requestWords(event).endsWith(requestURI) && <span class="second"><code>{requestText(event)}</code></span>}</td>
+                <td class="what" title={requestText(event)}><Words event={event} />{!requestWords(event).endsWith(requestURI) && <span class="second"><code><Name name={requestText(event)} /></code></span>}</td>
                 <td class="code"><Outcome event={event} /><span class="second">{responseStatus?.code} {wasRefused(event) && responseStatus?.reason}</span></td>
               </tr>
             );

@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { OwnerName } from "../parts/ownername";
+import { ScopeWords } from "../parts/scopewords";
 import {
   ask, asRefusal, displayNameOf, Fact, formatDistance, group, home, type Key, type KeyChildren, may, person, Problem, readChildren, Refusal, send, session, type Self, text, Time, useSecret,
 } from "../shared";
@@ -108,7 +109,7 @@ function FindingCard({ finding }: { finding: Finding }) {
         <Fact name={text("field.type")}>{self.accessKeyType}</Fact>
         <Fact name={text("field.expires")}><Time instant={self.accessKeyExpirationTimestamp} none={text("state.neverExpires")} /></Fact>
         {key && <Fact name={text("keys.lastUsed")}>{key.status?.lastActivity ? formatDistance(key.status.lastActivity) : text("state.neverUsed")}</Fact>}
-        <Fact name={text("scope.title")}>{self.accessKeyScope ? <code>{JSON.stringify(self.accessKeyScope)}</code> : text("scope.unlimited")}</Fact>
+        <Fact name={text("scope.title")}>{self.accessKeyScope ? <ScopeWords scope={self.accessKeyScope} /> : text("scope.unlimited")}</Fact>
       </dl>
       {!key && <p class="quiet">{text("found.hidden")}</p>}
       {may("list", "auditevents") && <p><a href={`${home}/audit?${new URLSearchParams({ key: accessKey })}`}>{text("found.events")}</a></p>}

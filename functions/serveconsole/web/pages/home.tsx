@@ -2,7 +2,7 @@ import { batch, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { ask, group, home, list, Refusal, type Table } from "../api";
-import { Chip, OwnerText, phaseText } from "../parts/list";
+import { Chip, isForDay, OwnerText, phaseText } from "../parts/list";
 import { Problem, asRefusal } from "../parts/problem";
 import { isAdmin, displayNameOf, person } from "../person";
 import { DeleteDialog } from "../parts/deletedialog";
@@ -15,7 +15,7 @@ import { loadTexts, text, type Text } from "../texts";
 import { formatDistance, formatDateTime, currentTime } from "../times";
 import { kubeconfigRequest, listsClusters, reachesClusters, readFirstClusters, type Cluster } from "../kinds/virtualcluster";
 import type { Key } from "../kinds/accesskey";
-import type { AuditEvent } from "../kinds/auditevent";
+import type { AuditEvent, requestWords } from "../kinds/auditevent";
 import { onDemand } from "../parts/ondemand";
 
 const day = 86_400_000;
@@ -39,17 +39,18 @@ interface Overview {
   moreClusters: boolean;
   /** The virtual clusters whose signer is known to end. */
   signers: { cluster: Cluster; end: string }[];
-  /** Requests of the last day that no scope permitted. */
+  /** Requests of the last day that were not permitted, and what says a request in words. */
   refusals?: Table<AuditEvent>;
+  wordsOf?: typeof requestWords;
   /** Why a section is missing. */
   problem: Refusal | null;
   config?: Config;
   history?: { revision: string; author?: string; time?: string }[];
 }
 
-/** Reports whether a key is made to end soon, so that its end asks for nothing: a key of a kubeconfig or a sign-in, or one for less than a day. */
-function isShortLived({ metadata, spec, status }: Key): boolean {
-  return spec.type === "Kubeconfig" || spec.type === "Login" || Date.parse(status?.expirationTimestamp ?? "") - Date.parse(metadata.creationTimestamp) < day;
+/** Reports whether a key is made to end soon, so that its end asks for nothing: a key of a kubeconfig or a sign-in, or one for a day or less. */
+function isShortLived(key: Key): boolean {
+  return key.spec.type === "Kubeconfig" || key.spec.type === "Login" || isForDay(key, key.status?.expirationTimestamp);
 }
 
 const [ExpirationDialog] = onDemand(() => import("../keys/expiration").then((it) => it.ExpirationDialog));
@@ -101,7 +102,10 @@ async function readOverview(): Promise<Overview> {
       // A read of its own: the bars below read the last 1,000 events alone, and after the tasks. They cannot say that nothing was refused.
       await list<AuditEvent>(`${group}/auditevents`, {
         limit: String(refusalLimit), fieldSelector: `code=403,after=${new Date(Date.now() - day).toISOString()}`,
-      }).then((table) => (overview.refusals = table), (failure: unknown) => {
+      }).then(async (table) => {
+        if ((table.rows ?? []).length > 0) [{ requestWords: overview.wordsOf }] = await Promise.all([import("../kinds/auditevent"), loadTexts()]);
+        overview.refusals = table;
+      }, (failure: unknown) => {
         // Functions of AWS cannot read PostgreSQL.
         if (!(failure instanceof Refusal) || failure.code !== 501) throw failure;
       });
@@ -125,12 +129,12 @@ function Section({ title, values, link, show = "action.showAll", none, children 
   );
 }
 
-function RefusalLine({ event }: { event: AuditEvent }) {
-  const { verb, user, objectRef, requestURI, stageTimestamp } = event.status;
+function RefusalLine({ event, words }: { event: AuditEvent; words?: string }) {
+  const { user, stageTimestamp } = event.status;
   return (
     <li>
       <a href={`${home}/audit?${new URLSearchParams({ show: "refused", code: "403", name: event.metadata.name })}`}>
-        {verb} {objectRef?.resource ? [objectRef.resource, objectRef.name].filter(Boolean).join("/") : requestURI}
+        {words}
       </a>
       <span class="quiet">{user.username}</span>
       <time dateTime={stageTimestamp} title={formatDateTime(stageTimestamp)}>{formatDistance(stageTimestamp)}</time>
@@ -191,7 +195,7 @@ export function Home() {
     document.addEventListener("visibilitychange", refresh);
     return () => document.removeEventListener("visibilitychange", refresh);
   }, []);
-  const { keys, clusters, moreClusters, signers, refusals, config, history } = overview.value ?? { moreClusters: false, signers: [] };
+  const { keys, clusters, moreClusters, signers, refusals, wordsOf, config, history } = overview.value ?? { moreClusters: false, signers: [] };
   const Endings = endings.value;
   const Requests = requests.value;
   const problem = rightsProblem.value ?? overview.value?.problem ?? null;
@@ -270,7 +274,7 @@ export function Home() {
           )}
           {refusals && (
             <Section title="home.refusals" none={refusals.metadata?.continue ? "home.refusalsUnknown" : undefined} link={`${home}/audit?show=refused&code=403&last=24h`}>
-              {[...refusedRequests.slice(0, rowLimit).map((row) => <RefusalLine event={row.object} />), ...(refusals.metadata?.continue ? [] : moreLine(refusedRequests))]}
+              {[...refusedRequests.slice(0, rowLimit).map((row) => <RefusalLine event={row.object} words={wordsOf?.(row.object)} />), ...(refusals.metadata?.continue ? [] : moreLine(refusedRequests))]}
             </Section>
           )}
           {(config || history) && (

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
+import { roles, rolesText } from "../kinds/role";
 import { Field, FieldGroup } from "../parts/field";
 import { FormDialog } from "../parts/form";
 import { KindPage } from "../parts/kindpage";
@@ -20,9 +21,6 @@ interface User {
 }
 
 const path = `${group}/users`;
-const adminRole = "platform-admin";
-/** The roles on the whole platform. */
-const roles = [[adminRole, "people.admin"], ["platform-auditor", "people.auditor"]] as const;
 const words: ListTexts = {
   title: "page.people", lead: "people.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "people.empty",
 };
@@ -155,7 +153,7 @@ function UserDetails({ user, close, changed }: { user: User; close: () => void; 
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}
           {spec.email && <Fact name={text("field.email")}>{spec.email}</Fact>}
           <Fact name={text("field.state")}><Chip kind={spec.disabled ? "off" : "good"}>{text(spec.disabled ? "state.disabled" : "state.enabled")}</Chip></Fact>
-          <Fact name={text("people.admin")}>{text(spec.clusterRoles?.some((role) => role.name === adminRole) ? "state.yes" : "state.no")}</Fact>
+          <Fact name={text("people.roles")}>{rolesText(spec.clusterRoles)}</Fact>
           <Fact name={text("page.teams")}>{(status.teams ?? []).length > 0 ? <span class="names">{status.teams?.map((team) => <OwnerName team={team} />)}</span> : text("state.none")}</Fact>
           <Fact name={text("claim.groups")}>{[...(spec.groups ?? []), ...(spec.ssoGroups ?? [])].join(", ") || text("state.none")}</Fact>
           <Fact name={text("people.signsIn")}>{[spec.connector && text("people.signsInAt", { connector: spec.connector }), status.hasPassword && text("people.signsInPassword")].filter(Boolean).join(", ") || text("people.signsInKey")}</Fact>
@@ -226,7 +224,7 @@ function NewUserDialog({ close, created }: { close: () => void; created: (name: 
   const write = useWrite(path);
   const submit = () => write.create({
     apiVersion: "management.platform.sh/v1", kind: "User", metadata: { name: name.value.trim() },
-    spec: { displayName: displayName.value.trim(), email: email.value.trim(), ...(isNewAdmin.value ? { clusterRoles: [{ name: adminRole }] } : {}) },
+    spec: { displayName: displayName.value.trim(), email: email.value.trim(), ...(isNewAdmin.value ? { clusterRoles: [{ name: "platform-admin" }] } : {}) },
   }, () => created(name.value.trim()));
   return (
     <FormDialog title={text("people.new")} submit={submit} write={write} button="people.create" close={close}>

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
+import { rolesText } from "../kinds/role";
 import { Field } from "../parts/field";
 import { Form, FormDialog, FormProblem } from "../parts/form";
 import { KindPage } from "../parts/kindpage";
@@ -51,7 +52,7 @@ function TeamDetails({ team, close, changed }: { team: Team; close: () => void; 
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}
           <Fact name={text("field.state")}><Chip kind={spec.disabled ? "off" : "good"}>{text(spec.disabled ? "state.disabled" : "state.enabled")}</Chip></Fact>
           <Fact name={text("claim.groups")}>{(spec.groups ?? []).join(", ") || text("state.none")}</Fact>
-          <Fact name={text("teams.roles")}>{(spec.clusterRoles ?? []).map((role) => role.name).join(", ") || text("state.none")}</Fact>
+          <Fact name={text("teams.roles")}>{rolesText(spec.clusterRoles)}</Fact>
           <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>
         </>
       }

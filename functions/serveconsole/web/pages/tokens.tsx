@@ -9,13 +9,14 @@ import { FormDialog } from "../parts/form";
 import { Lifetime } from "../parts/lifetime";
 import { OwnerName } from "../parts/ownername";
 import { ScopeField, useScopeChoice } from "../parts/scope";
+import { type Scope, ScopeSource, ScopeWords } from "../parts/scopewords";
 import { Secret, SecretDialog } from "../parts/secret";
 import { claimsOf } from "../tokens/claims";
 
 /** The record of a token. Only the response to a request for one contains the token. */
 interface Token {
   metadata: Meta;
-  spec: { ttl?: number; scope?: Record<string, unknown> };
+  spec: { ttl?: number; scope?: Scope };
   status: {
     token?: string; expirationTimestamp?: string; user?: string; team?: string; subject?: string; accessKey?: string; userAgent?: string;
   };
@@ -38,6 +39,8 @@ function Claims({ claims }: { claims: Record<string, unknown> }) {
       {Object.entries(claims).map(([name, value]) => (
         <Fact name={claimTexts[name] ? `${text(claimTexts[name])} (${name})` : name}>
           {["iat", "nbf", "exp"].includes(name) && typeof value === "number" ? formatDateTime(new Date(value * 1000).toISOString())
+            : name === "scope" ? <ScopeWords scope={value as Scope} />
+            : Array.isArray(value) ? value.join(", ")
             : typeof value === "string" ? value : <code>{JSON.stringify(value)}</code>}
         </Fact>
       ))}
@@ -111,7 +114,7 @@ function TokenDetails({ token, close, changed }: { token: Token; close: () => vo
       )}
     >
       <h3>{text("scope.title")}</h3>
-      {token.spec.scope ? <pre tabIndex={0}>{JSON.stringify(token.spec.scope, null, 2)}</pre> : <p>{text("scope.unlimited")}</p>}
+      {token.spec.scope ? <><ScopeWords scope={token.spec.scope} /><ScopeSource scope={token.spec.scope} /></> : <p>{text("scope.unlimited")}</p>}
       <p class="quiet">{text("tokens.revokeLead")}</p>
     </DetailsDialog>
   );

@@ -7,8 +7,9 @@ import { KindPage } from "../parts/kindpage";
 import { OwnerField, useOwnerChoice } from "../parts/owner";
 import { OwnerName } from "../parts/ownername";
 import { ScopeField, useScopeChoice } from "../parts/scope";
+import { type Scope, ScopeSource, ScopeWords } from "../parts/scopewords";
 import {
-  asRefusal, Chip, createObject, DetailsDialog, Fact, group, list, may, type Meta, type Owner, objectCommand, quoteForShell, DeleteDialog,
+  asRefusal, Chip, createObject, DetailsDialog, Fact, formatDuration, group, list, may, type Meta, type Owner, objectCommand, quoteForShell, DeleteDialog,
   text, type Text, Time, usePermitted, useWrite, warningsOf, type ListTexts,
 } from "../shared";
 import systems from "../systems.json";
@@ -24,7 +25,7 @@ interface Rule {
     displayName?: string; description?: string; disabled?: boolean; issuer: string; caData?: string; audience?: string; maxTokenAgeSeconds?: number; once?: boolean; ttl?: number;
     match: ({ claim: string } & { is?: string; isOneOf?: string[]; hasPrefix?: string })[];
     owner?: Owner;
-    scope?: Record<string, unknown>;
+    scope?: Scope;
   };
 }
 
@@ -210,8 +211,8 @@ function TrustRuleDetails({ rule, close, changed }: { rule: Rule; close: () => v
           <Fact name={text("claim.iss")}>{spec.issuer}</Fact>
           <Fact name={text("claim.aud")}>{spec.audience || text("trustrules.audienceDefault")}</Fact>
           <Fact name={text("trustrules.owner")}>{spec.owner && <OwnerName {...spec.owner} />}</Fact>
-          <Fact name={text("lifetime.title")}>{text("lifetime.seconds", { count: spec.ttl || defaultSeconds })}</Fact>
-          <Fact name={text("trustrules.maxAge")}>{text("lifetime.seconds", { count: spec.maxTokenAgeSeconds || defaultSeconds })}</Fact>
+          <Fact name={text("lifetime.title")}>{formatDuration(spec.ttl || defaultSeconds)}</Fact>
+          <Fact name={text("trustrules.maxAge")}>{formatDuration(spec.maxTokenAgeSeconds || defaultSeconds)}</Fact>
           {spec.once !== undefined && <Fact name={text("trustrules.once")}>{text(spec.once ? "trustrules.onceTrue" : "trustrules.onceFalse")}</Fact>}
           {spec.caData && <Fact name={text("trustrules.ownCA")}>{text("state.yes")}</Fact>}
           {keys.value && <Fact name={text("trustrules.keys")}>{keys.value}</Fact>}
@@ -232,7 +233,8 @@ function TrustRuleDetails({ rule, close, changed }: { rule: Rule; close: () => v
         ))}
       </ul>
       <h3>{text("scope.title")}</h3>
-      <pre tabIndex={0}>{JSON.stringify(spec.scope ?? {}, null, 2)}</pre>
+      <ScopeWords scope={spec.scope ?? {}} />
+      <ScopeSource scope={spec.scope ?? {}} />
       <p class="quiet">{text("trustrules.disableLead")}</p>
     </DetailsDialog>
   );

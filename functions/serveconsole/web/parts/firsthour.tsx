@@ -15,21 +15,35 @@ interface Facts {
   hasClusters: boolean;
 }
 
-/** Reads which steps of the first hour are done. Source: docs/people.md. */
-export async function readFirstHour({ config, keys, hasClusters }: Facts): Promise<Step[]> {
+/** Where the browser keeps when two admins and a project were found, and for how long they are not read again, in milliseconds. */
+const foundItem = "firsthour.found";
+const foundPeriod = 86_400_000;
+
+/** Reads whether there are two admins and a project. */
+async function readAccounts(): Promise<{ admins: boolean; project: boolean }> {
+  const age = Date.now() - Number(localStorage.getItem(foundItem));
+  if (age >= 0 && age < foundPeriod) return { admins: true, project: true };
   const [users, projects] = await Promise.all([
     list<{ metadata: Meta; spec: { disabled?: boolean; clusterRoles?: { name: string }[] } }>(`${group}/users`, { limit: "500" }),
     list<{ metadata: Meta }>(`${group}/projects`, { limit: "1" }),
   ]);
+  const admins = (users.rows ?? []).filter(({ object: { spec } }) => !spec.disabled && spec.clusterRoles?.some(({ name }) => name === "platform-admin"));
+  const found = { admins: admins.length > 1, project: (projects.rows ?? []).length > 0 };
+  if (found.admins && found.project) localStorage.setItem(foundItem, String(Date.now()));
+  return found;
+}
+
+/** Reads which steps of the first hour are done. Source: docs/people.md. */
+export async function readFirstHour({ config, keys, hasClusters }: Facts): Promise<Step[]> {
+  const { admins, project } = await readAccounts();
   const auth = config.status.auth ?? {};
   const connectors = Array.isArray(auth.connectors) ? auth.connectors.length : 0;
-  const admins = (users.rows ?? []).filter(({ object: { spec } }) => !spec.disabled && spec.clusterRoles?.some(({ name }) => name === "platform-admin"));
   // The first key has the group itself: keys of users with the role get it from their user.
   const firstKey = keys.find(({ spec, status }) => spec.groups?.includes("platform:admins") && !spec.disabled && !status?.expirationTimestamp);
   return [
     { label: "firsthour.signIn", link: `${home}/config`, done: connectors > 0 || connectorBlocks.some((block) => auth[block]) },
-    { label: "firsthour.admins", link: `${home}/people`, done: admins.length > 1 },
-    { label: "firsthour.project", link: `${home}/projects`, done: (projects.rows ?? []).length > 0 },
+    { label: "firsthour.admins", link: `${home}/people`, done: admins },
+    { label: "firsthour.project", link: `${home}/projects`, done: project },
     { label: "firsthour.cluster", link: `${home}/clusters`, done: hasClusters },
     { label: "firsthour.key", link: firstKey ? `${home}/keys?${new URLSearchParams({ name: firstKey.metadata.name })}` : `${home}/keys`, done: !firstKey },
     { label: "firsthour.audit", link: `${home}/config`, done: Boolean(config.status.audit?.enabled) },

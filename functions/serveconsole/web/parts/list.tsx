@@ -5,7 +5,7 @@ import { ask, Refusal, type Column, type Meta, type Row } from "../api";
 import type { watchList } from "../live";
 import { withoutStyles } from "../branding";
 import { text, withoutTurns, type Text } from "../texts";
-import { currentTime, formatDistance, formatDateTime } from "../times";
+import { currentTime, formatDistance, formatDateTime, formatDuration } from "../times";
 import { Command } from "./command";
 import { Dialog } from "./dialog";
 import { Initials } from "./initials";
@@ -30,6 +30,11 @@ const times: Record<string, (object: TimedObject) => string | undefined> = {
 const day = 86_400_000;
 /** How long before its end a credential is marked, in milliseconds. Credentials for a day or less are made to end, and are not. */
 const endingPeriod = 3 * day;
+
+/** Reports whether a credential is made for a day or less. */
+export function isForDay({ metadata: { creationTimestamp } }: TimedObject, end?: string): boolean {
+  return end !== undefined && Date.parse(end) - Date.parse(creationTimestamp) <= day;
+}
 
 /** From how many letters a name may be cut, and how many letters of its end stay. */
 const longName = 24;
@@ -68,12 +73,16 @@ export function PhaseChip({ phase }: { phase: string }) {
 /** Returns the phase of a virtual cluster in words. Without an endpoint, it is pending: nothing has failed. */
 export const phaseText = (phase = "") => (phase === "Pending" ? text("state.noEndpoint") : phase);
 
+/** The seconds of the units in which the API writes lengths of time. */
+const secondsOf: Record<string, number> = { d: 86_400, h: 3600, m: 60, s: 1 };
+
 /** What cells of columns say in words. Times stand with the words of the column. */
 const cellTexts: Record<string, (cell: string, time?: string) => string> = {
   Disabled: (cell) => text(cell === "true" ? "state.disabled" : "state.enabled"),
   Admin: (cell) => text(cell === "true" ? "state.yes" : "state.no"),
   Scope: (cell) => (cell === "<all>" ? text("scope.everything") : cell === "<none>" ? text("state.nothing") : cell),
   Phase: phaseText,
+  TTL: (cell) => formatDuration([...cell.matchAll(/(\d+)([dhms])/g)].reduce((sum, [, count, unit]) => sum + Number(count) * secondsOf[unit!]!, 0)),
   Expires: (cell, time) => (!time ? cell : timeLeft(time) > 0 ? formatDistance(time) : text("state.expired")),
 };
 
@@ -93,15 +102,14 @@ const decorations: Record<string, (shown: string, cell: unknown, time: string | 
   Scope: (shown, cell) => (String(cell).startsWith("<") ? shown : <ScopeText scope={shown} />),
   Signer: (shown) => (shown.includes(", ") ? <Chip kind="warning">{shown}</Chip> : shown),
   Phase: (_, cell) => <PhaseChip phase={String(cell)} />,
-  Expires: (shown, _, time, { metadata }) => {
+  Expires: (shown, _, time, object) => {
     const left = time ? timeLeft(time) : Infinity;
-    const isShortLived = time && Date.parse(time) - Date.parse(metadata.creationTimestamp) <= day;
-    return left <= 0 || (left < endingPeriod && !isShortLived) ? <Chip kind={left > 0 ? "warning" : "bad"}>{shown}</Chip> : shown;
+    return left <= 0 || (left < endingPeriod && !isForDay(object, time)) ? <Chip kind={left > 0 ? "warning" : "bad"}>{shown}</Chip> : shown;
   },
 };
 
 /** Columns whose heads say what their decorated cells are. */
-const headings: Record<string, Text> = { Disabled: "field.state", Age: "field.created" };
+const headings: Record<string, Text> = { Disabled: "field.state", Age: "field.created", TTL: "lifetime.title" };
 
 /** Columns that narrow lists leave out. Their values are in the sheet. */
 const minorColumns = ["Type", "User Agent"];
