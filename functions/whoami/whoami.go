@@ -60,7 +60,7 @@ func Do(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 	}
 	switch caller.Owner.Kind {
 	case identity.User:
-		self.Status.User = &model.SelfUser{Name: caller.Owner.Name}
+		self.Status.User = &model.SelfUser{Name: caller.Owner.Name, DisplayName: caller.DisplayName}
 	case identity.Team:
 		self.Status.Team = &model.SelfTeam{Name: caller.Owner.Name}
 	case identity.Subject:

@@ -106,6 +106,8 @@ func TestSelf(t *testing.T) {
 		Team: &model.SelfTeam{Name: "core"}, UID: "team:core", Groups: tia.Groups,
 		AccessKey: "team-ci", AccessKeyType: "User", AccessKeyScope: narrow, ProjectNamespacePrefix: "p-",
 	})
+	shown := ana
+	shown.DisplayName = "Ana Martínez"
 	expiring := ana
 	expiring.KeyExpires = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	asAna := of(model.SelfStatus{
@@ -122,6 +124,10 @@ func TestSelf(t *testing.T) {
 	}{
 		{"a user, without a body (Spec 5.1)", ana, "", "", model.ConfigStatus{}, asAna, 0},
 		{"an empty object", ana, "application/json", "{}", model.ConfigStatus{}, asAna, 0},
+		{"a user with a display name", shown, "", "", model.ConfigStatus{}, of(model.SelfStatus{
+			User: &model.SelfUser{Name: "ana", DisplayName: "Ana Martínez"}, UID: "user:ana", Groups: ana.Groups,
+			AccessKey: "ci", AccessKeyType: "User", ProjectNamespacePrefix: "p-",
+		}), 0},
 		{"a team", tia, "application/json", "{}", model.ConfigStatus{}, asTeam, 0},
 		{"a subject", sub, "application/json", "{}", model.ConfigStatus{}, of(model.SelfStatus{
 			Subject: "robot", UID: "subject:robot", Groups: sub.Groups, AccessKey: "bot", AccessKeyType: "User", ProjectNamespacePrefix: "p-",

@@ -15,9 +15,8 @@ import (
 
 // Account is a user or a team of the platform whose credentials work.
 type Account struct {
-	Owner       identity.Owner
-	DisplayName string
-	State       State
+	Owner identity.Owner
+	State State
 }
 
 // Caller returns the caller whom a credential of the account without a scope authenticates.
@@ -99,13 +98,5 @@ func (d *Directory) account(ctx context.Context, owner identity.Owner, record st
 	if err != nil {
 		return Account{}, err
 	}
-	shown, err := decode[struct {
-		Spec struct {
-			DisplayName string `json:"displayName"`
-		} `json:"spec"`
-	}](record)
-	if err != nil {
-		return Account{}, err
-	}
-	return Account{Owner: owner, DisplayName: shown.Spec.DisplayName, State: state}, nil
+	return Account{Owner: owner, State: state}, nil
 }

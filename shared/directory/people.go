@@ -67,7 +67,7 @@ type decodedUser struct {
 	user     *person
 }
 
-// person has the fields of model.User and model.Team that decide about rights.
+// person has the fields of model.User and model.Team that decide about rights, and the name that is shown.
 type person struct {
 	Metadata struct {
 		UID               string       `json:"uid"`
@@ -75,6 +75,7 @@ type person struct {
 		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
 	} `json:"metadata"`
 	Spec struct {
+		DisplayName     string              `json:"displayName"`
 		Users           []string            `json:"users"`
 		Groups          []string            `json:"groups"`
 		SSOGroups       []string            `json:"ssoGroups"`
@@ -236,6 +237,8 @@ type State struct {
 	// UID is the uid of the object, and Generation its spec.tokenGeneration.
 	UID        string
 	Generation int64
+	// DisplayName is the name of the owner that is shown. Empty: there is none.
+	DisplayName string
 	// Groups are the groups that the object gives, sorted. The slice is shared.
 	Groups []string
 }
@@ -287,7 +290,8 @@ func (d *Directory) StateOf(ctx context.Context, owner identity.Owner, read map[
 		return State{}, err
 	}
 	return State{
-		Managed: true, UID: user.Metadata.UID, Generation: user.Spec.TokenGeneration, Groups: teams.groupsOf(owner.Name, user),
+		Managed: true, UID: user.Metadata.UID, Generation: user.Spec.TokenGeneration, DisplayName: user.Spec.DisplayName,
+		Groups: teams.groupsOf(owner.Name, user),
 	}, nil
 }
 

@@ -49,7 +49,7 @@ func (t *teams) stateOf(name string) (State, error) {
 	}
 	groups := append(roleGroups(team.Spec.ClusterRoles), identity.TeamPrefix+name)
 	slices.Sort(groups)
-	return State{Managed: true, UID: team.Metadata.UID, Groups: groups}, nil
+	return State{Managed: true, UID: team.Metadata.UID, DisplayName: team.Spec.DisplayName, Groups: groups}, nil
 }
 
 // groupsOf returns the groups of a user, sorted. The slice is shared.

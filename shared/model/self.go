@@ -76,6 +76,9 @@ type SelfStatus struct {
 type SelfUser struct {
 	// Name is the name of the user in access keys, owners and access lists. Source: ADR-0005.
 	Name string `json:"name"`
+	// DisplayName is the name of the user in the UI. Absent if the user has none, or has no object. Source: ADR-0005.
+	// +optional
+	DisplayName string `json:"displayName,omitempty"`
 	// Username is the user name at the identity provider. Absent if it is not known. Source: ADR-0005.
 	// +optional
 	Username string `json:"username,omitempty"`

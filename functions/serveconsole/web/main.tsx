@@ -14,7 +14,7 @@ import { Skeleton } from "./parts/skeleton";
 import { SessionNotice } from "./parts/sessionnotice";
 import { RetryProblem, asRefusal } from "./parts/problem";
 import { SignIn, announceSignOut, finishLogin, readSelf } from "./parts/signin";
-import { displayNameOf, person } from "./person";
+import { displayNameOf, nameOf, person } from "./person";
 import { may, readRights, rightsProblem, rules } from "./rights";
 import { loadTexts, text, type Text } from "./texts";
 
@@ -141,6 +141,7 @@ function PersonMenu() {
         {self && (
           <>
             <p class="whole" dir="auto"><strong>{name}</strong></p>
+            {name !== nameOf(self) && <p class="quiet whole">{nameOf(self)}</p>}
             {(self.groups ?? []).length > 0 && <p class="quiet">{text("claim.groups")}: {self.groups?.map((group) => <code>{group} </code>)}</p>}
           </>
         )}

@@ -1,4 +1,5 @@
 import { signal } from "@preact/signals";
+import { withoutTurns } from "./texts";
 
 /** The fields of Self that the console reads: the caller of the session. */
 export interface Self {
@@ -19,10 +20,11 @@ export interface Self {
 /** The person who is signed in. */
 export const person = signal<Self | null>(null);
 
-/** Returns the name that is shown for a caller. */
-export function displayNameOf(self: Self): string {
-  return self.user?.displayName || self.user?.name || self.team?.name || self.subject || "";
-}
+/** Returns the name of a caller. */
+export const nameOf = (self: Self) => self.user?.name || self.team?.name || self.subject || "";
+
+/** Returns the name that is shown for a caller: what somebody has written, or the name. */
+export const displayNameOf = (self: Self) => withoutTurns(self.user?.displayName ?? "") || nameOf(self);
 
 /** Reports whether the person is a platform admin. A scope may still narrow what the session permits. */
 export function isAdmin(): boolean {

@@ -9110,6 +9110,13 @@ func schema_managementplatformsh_shared_model_SelfUser(ref common.ReferenceCallb
 							Format:      "",
 						},
 					},
+					"displayName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DisplayName is the name of the user in the UI. Absent if the user has none, or has no object. Source: ADR-0005.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"username": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Username is the user name at the identity provider. Absent if it is not known. Source: ADR-0005.",

@@ -72,7 +72,7 @@ func (a *Access) whoCan(ctx context.Context, caller identity.Caller, spec *model
 			break
 		}
 		permitted[each.Owner] = true
-		answer := model.ScopePreviewSubject{DisplayName: each.DisplayName, AccessKey: each.caller.Key, Source: decisions[i].Source, Reason: decisions[i].Reason}
+		answer := model.ScopePreviewSubject{DisplayName: each.State.DisplayName, AccessKey: each.caller.Key, Source: decisions[i].Source, Reason: decisions[i].Reason}
 		for _, also := range decisions[i].Also {
 			answer.Also = append(answer.Also, model.ScopePreviewGrant{Source: also.Source, Reason: also.Reason})
 		}

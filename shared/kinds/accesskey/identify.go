@@ -116,6 +116,7 @@ func callerOf(
 	people *directory.Directory, key *model.OwnedAccessKey, state directory.State, scopes []*model.Scope, until time.Time, revision int64, now time.Time,
 ) identity.Caller {
 	caller := identity.New(OwnerOf(&key.Spec), groupsNow(key, state))
+	caller.DisplayName = state.DisplayName
 	if state.Managed {
 		caller.OwnerObject = &model.AccessKeyOwner{UID: state.UID, Generation: state.Generation}
 		caller.KeyNarrowed = len(key.Spec.Groups) > 0

@@ -147,6 +147,8 @@ type Caller struct {
 	// OwnerObject identifies the object of the user or team at the time of authentication. nil: the owner has no object.
 	// Source: ADR-0029.
 	OwnerObject *model.AccessKeyOwner
+	// DisplayName is the name of the user or team that is shown. It decides nothing. Empty: there is none, or it is not known.
+	DisplayName string
 	// Groups are the extra groups of the credential and the groups that follow from the owner, sorted.
 	Groups []string
 	// Scope is the scope of the credential, which narrows the caller. Nil: it has none. The method Scopes returns all
@@ -239,9 +241,10 @@ func (c Caller) isBound() bool {
 	return slices.ContainsFunc(c.KeyLineage, func(ancestor model.AccessKeyAncestor) bool { return ancestor.Bounds })
 }
 
-// SameRights reports whether two authentications gave the same rights. It ignores the age and the end of the key and the revision
-// of its record: a key can change while its rights stay the same.
+// SameRights reports whether two authentications gave the same rights. It ignores the name that is shown, the age and the end of the
+// key and the revision of its record: these can change while the rights stay the same.
 func (c Caller) SameRights(other Caller) bool {
+	c.DisplayName, other.DisplayName = "", ""
 	c.KeyRecent, other.KeyRecent = false, false
 	c.KeyExpires, other.KeyExpires = time.Time{}, time.Time{}
 	c.KeyRevision, other.KeyRevision = 0, 0

@@ -1,6 +1,6 @@
 // Stories of the first page.
 import assert from "node:assert/strict";
-import { admin, api, assertAccessible, createAccessKey, newFolder, openWindow, origin, pictureFolder, pressWithKeyboard, requestAsAdmin, requestsOf, signIn, signOut } from "../driver.mjs";
+import { admin, api, assertAccessible, createAccessKey, createUserWithKey, newFolder, openWindow, origin, pictureFolder, pressWithKeyboard, requestAsAdmin, requestsOf, signIn, signOut } from "../driver.mjs";
 
 const configureAudit = async (context, audit) => {
   const answer = await requestAsAdmin(context, "PATCH", "config/config", { status: { audit } }, "application/merge-patch+json");
@@ -244,6 +244,17 @@ export const stories = {
     await signIn(page, key, "/console/home", page.getByText("All well: nothing here needs you."));
     assert.equal(await page.getByRole("heading", { name: "Access keys that expire within 7 days" }).count(), 0);
     await requestAsAdmin(context, "DELETE", "ownedaccesskeys/of-calm");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a person is greeted by their display name, and the menu has their name as well"() {
+    const { context, page, problems } = await openWindow();
+    const key = await createUserWithKey(context, "ben");
+    await requestAsAdmin(context, "PATCH", "users/ben", { spec: { displayName: "Ben Stone" } }, "application/merge-patch+json");
+    await signIn(page, key, "/console/home", page.getByRole("heading", { name: "Hello, Ben Stone" }));
+    await page.getByRole("button", { name: "Ben Stone" }).click();
+    assert.deepEqual(await page.locator("#person .whole").allTextContents(), ["Ben Stone", "ben"]);
+    for (const path of ["ownedaccesskeys/ben-key", "users/ben"]) await requestAsAdmin(context, "DELETE", path);
     assert.deepEqual(problems, []);
     await context.close();
   },

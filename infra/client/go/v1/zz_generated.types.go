@@ -1978,6 +1978,9 @@ type SelfStatus struct {
 type SelfUser struct {
 	// Name is the name of the user in access keys, owners and access lists.
 	Name string `json:"name"`
+	// DisplayName is the name of the user in the UI. Absent if the user has none, or has no object.
+	// +optional
+	DisplayName string `json:"displayName,omitempty"`
 	// Username is the user name at the identity provider. Absent if it is not known.
 	// +optional
 	Username string `json:"username,omitempty"`
