@@ -37,7 +37,7 @@ function everyPage(name, walk) {
       issuer: "https://gitlab.com", match: [{ claim: "project_id", is: "22" }, { claim: "ref", isOneOf: ["main", "next"] }], owner: { team: "look" }, scope: { projects: [{ project: "shop" }] },
     } });
     await requestAsAdmin(context, "POST", "projects", { metadata: { name: "look" }, spec: { owner: { team: "look" }, members: [{ kind: "User", name: "look", role: "use" }] } });
-    const maker = await createAccessKey(context, "look-a", { ttl: 86_400 });
+    const maker = await createAccessKey(context, "look-a", { ttl: 2 * 86_400 });
     await context.request.post(`${api}/ownedaccesskeys`, { headers: { Authorization: `Bearer ${maker}`, Cookie: "" }, data: { metadata: { name: "look-b" }, spec: {} } });
     // The configuration has a history, and is what it was.
     for (const platformHost of ["before.example.com", null]) {

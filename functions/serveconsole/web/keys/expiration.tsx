@@ -27,7 +27,7 @@ function extendedEnd({ metadata, spec, status }: Key, seconds: number): number {
 }
 
 /** Returns the lifetimes with the dates of their ends. */
-const datedExtensions = (key: Key) => extensions.map(([seconds, label]): LifetimeChoice => [seconds, label, 0, seconds ? formatDate(extendedEnd(key, seconds)) : undefined]);
+const datedExtensions = (key: Key) => extensions.map(([seconds, label]): LifetimeChoice => [seconds, label, seconds ? formatDate(extendedEnd(key, seconds)) : undefined]);
 
 /** Reports whether a key that works for some more seconds ends later than now. A minute is not later: the button that was just pressed would stay. */
 export function isLater(key: Key, seconds: number): boolean {

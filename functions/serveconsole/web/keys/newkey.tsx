@@ -18,12 +18,6 @@ const lifetimes: LifetimeChoice[] = [[3600, "lifetime.hour"], [28_800, "lifetime
 /** In place of a lifetime: the key ends at a date. */
 const byDate = -1;
 
-/** Returns the choice of a lifetime that is not usual. */
-function otherLifetime(seconds: number): LifetimeChoice {
-  const [label, size] = ([["lifetime.days", 86_400], ["lifetime.hours", 3600], ["lifetime.seconds", 1]] as const).find(([, size]) => seconds % size === 0)!;
-  return [seconds, label, seconds / size];
-}
-
 /** Returns a time in the local time zone, as inputs of dates have it. */
 function localDate(time: number): string {
   return new Date(time - new Date(time).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
@@ -90,7 +84,7 @@ export function NewKeyDialog({ fields, model, close, created }: { fields: Record
   const kinds: [string, Text][] = [
     ["read", "scope.read"], ["project", "scope.project"], ["cluster", "scope.cluster"], ["nothing", "scope.nothing"], ["all", owner.owner() ? "scope.unlimited" : "scope.all"], ["yaml", "scope.yaml"],
   ];
-  const choices = prefill.ttl === null || lifetimes.some(([seconds]) => seconds === prefill.ttl) ? lifetimes : [otherLifetime(prefill.ttl), ...lifetimes];
+  const choices: LifetimeChoice[] = prefill.ttl === null || lifetimes.some(([seconds]) => seconds === prefill.ttl) ? lifetimes : [[prefill.ttl, null], ...lifetimes];
   return (
     <FormDialog title={text("keys.new")} close={close} wide submit={submit} write={write} button="keys.create">
       {isFilled && <p class="notice" role="note">{model ? text("prefill.model", { name: model }) : text("prefill.link")}</p>}

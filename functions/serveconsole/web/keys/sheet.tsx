@@ -5,7 +5,7 @@ import {
   home, isAdmin, type Key, type KeyChildren, keysPath, lastUseText, may, person, Problem, quoteForShell, readChildren, Refusal, Skeleton, text, Time, usePermitted, useWrite, warningsOf,
 } from "../shared";
 import { Activity } from "../parts/activity";
-import type { LifetimeChoice } from "../parts/lifetime";
+import { type LifetimeChoice, lifetimeText } from "../parts/lifetime";
 import { OwnerName } from "../parts/ownername";
 import { TabbedSheet } from "../parts/tabs";
 import type { FormField } from "../pages/keys";
@@ -45,9 +45,10 @@ function Extension({ accessKey, changed }: { accessKey: Key; changed: (warnings:
     <div class="extension">
       <div role="group" aria-labelledby="extension" class="buttons start">
         <span id="extension">{text(accessKey.spec.ttlAfterLastActivity ? "keys.extendIdle" : "keys.extend")}</span>
-        {offered.value.filter(([seconds]) => seconds > 0).map(([seconds, label, , date]) => {
+        {offered.value.filter(([seconds]) => seconds > 0).map((choice) => {
+          const [seconds, , date] = choice;
           const later = isLater(accessKey, seconds);
-          return <button type="button" disabled={busy.value} aria-disabled={!later} onClick={() => { if (later) void extend(seconds); }}>{text(label)} <small class="quiet">{date}</small></button>;
+          return <button type="button" disabled={busy.value} aria-disabled={!later} onClick={() => { if (later) void extend(seconds); }}>{lifetimeText(choice)} <small class="quiet">{date}</small></button>;
         })}
       </div>
       <p role="status" class="quiet">{outcome.value}</p>
