@@ -34,9 +34,28 @@ async function pressEveryButton(key, expectedPages, expectedWrites) {
     written.add(`${request.method()} ${sub ? `${kind}/${sub}` : kind}`);
     return route.abort();
   });
+  // A request has ended before the page has read the answer.
+  await page.addInitScript(() => {
+    const { fetch } = globalThis;
+    globalThis.unread = 0;
+    const whileUnread = async (reading) => {
+      globalThis.unread++;
+      try {
+        return await reading;
+      } finally {
+        setTimeout(() => globalThis.unread--);
+      }
+    };
+    globalThis.fetch = (...request) => whileUnread(fetch(...request));
+    const { json } = Response.prototype;
+    Response.prototype.json = function read() { return whileUnread(json.call(this)); };
+  });
   /** Waits until nothing is asked for, and what came is shown. */
   const settled = async () => {
-    for (let calm = 0; calm < 3; calm = pending.size === 0 ? calm + 1 : 0) await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+    for (let calm = 0; calm < 3;) {
+      const quiet = await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(globalThis.unread === 0 && !document.querySelector(".skeleton"))))));
+      calm = quiet && pending.size === 0 ? calm + 1 : 0;
+    }
   };
   const top = async () => ((await page.locator("dialog[open]").count()) > 0 ? page.locator("dialog[open]").last() : page.locator("main"));
   /** The names of the buttons that are shown, and may write. */
