@@ -10,7 +10,7 @@ export const stories = {
     await created("teams", "job-web", {});
     await created("projects", "job-shop", {});
     const leaked = await createAccessKey(context, "job-leaked", { user: "job-ana" });
-    await createAccessKey(context, "job-nightly", { user: "job-ana", ttl: 86_400 });
+    await createAccessKey(context, "job-nightly", { user: "job-ana", ttl: 2 * 86_400 });
     await signIn(page, admin, "/console/home", page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }));
     const menu = (name) => page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name, exact: true });
     const button = (name) => page.getByRole("button", { name, exact: true });

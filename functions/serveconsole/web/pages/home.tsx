@@ -61,7 +61,7 @@ const loadEndings = () => Promise.all([import("../parts/endings"), loadTexts()])
 /** The picture of the requests is a script of its own as well. It is loaded after the tasks. */
 const loadRequests = () => Promise.all([import("../parts/requests"), loadTexts()]).then(([{ Requests }]) => Requests, () => null);
 
-/** The steps of the first hour are a script of its own. They are read after the tasks. */
+/** The steps of the first hour are a script of its own. They stand above the tasks, and so are read before these are shown. */
 async function readFirstHour({ config, keys, clusters }: Overview) {
   if (!config || !keys || !may("list", "users") || !may("list", "projects")) return null;
   const facts = { config, keys: (keys.rows ?? []).map((row) => row.object), hasClusters: (clusters ?? []).length > 0 };
@@ -171,14 +171,15 @@ export function Home() {
   const write = useWrite(keysPath);
   const endings = useSignal<typeof import("../parts/endings").Endings | null>(null);
   const requests = useSignal<typeof import("../parts/requests").Requests | null>(null);
-  const firstHour = useSignal<Awaited<ReturnType<typeof readFirstHour>> | "unknown">("unknown");
+  const firstHour = useSignal<Awaited<ReturnType<typeof readFirstHour>>>(null);
   const read = async () => {
     const [all, component] = await Promise.all([readOverview(), endings.value ?? loadEndings()]);
+    const steps = await readFirstHour(all);
     batch(() => {
       endings.value = component;
       overview.value = all;
+      firstHour.value = steps;
     });
-    firstHour.value = await readFirstHour(all);
     preloadKubeconfig();
     if (mayHaveEvents(all.config)) requests.value ??= await loadRequests();
   };
@@ -225,7 +226,7 @@ export function Home() {
     const [label, about] = taskTexts[task];
     return <button type="button" aria-label={text(about, { name })} disabled={write.busy.value} onClick={begin}>{text(label)}</button>;
   }
-  const isAllWell = keys && (firstHour.value === null || (firstHour.value !== "unknown" && firstHour.value.steps.length === 0)) && !keys.metadata?.continue && !refusals?.metadata?.continue && !problem
+  const isAllWell = keys && (firstHour.value?.steps ?? []).length === 0 && !keys.metadata?.continue && !refusals?.metadata?.continue && !problem
     && endingSigners.length + expiringKeys.length + refusedKeys.length + unusedKeys.length + refusedRequests.length + failedConditions.length === 0;
   const moreLine = (entries: unknown[]) => entries.length > rowLimit ? [<li class="quiet">{text("home.more", { count: entries.length - rowLimit })}</li>] : [];
   return (
@@ -239,7 +240,7 @@ export function Home() {
       <Problem refusal={problem} />
       <Problem refusal={write.problem.value} />
       {isAllWell && <p class="decision yes">{text("home.allWell")}</p>}
-      {firstHour.value && firstHour.value !== "unknown" && firstHour.value.steps.length > 0 && <firstHour.value.FirstHour steps={firstHour.value.steps} />}
+      {firstHour.value && firstHour.value.steps.length > 0 && <firstHour.value.FirstHour steps={firstHour.value.steps} />}
       {!overview.value && <p class="quiet" role="status">{text("state.loading")}</p>}
       {overview.value && !problem && !clusters && !keys && !config && !history && <p>{text("home.nothing")}</p>}
       {overview.value && (
