@@ -117,7 +117,7 @@ func TestTrial(t *testing.T) {
 				t.Errorf("%d %s", answer.StatusCode, body)
 			}
 			for _, record := range w.stored(logins.Resource) {
-				if strings.Contains(string(record.Object), "1001") || strings.Contains(record.Name+string(record.Object), begun.State) {
+				if strings.Contains(string(record.Object), `"1001`) || strings.Contains(record.Name+string(record.Object), begun.State) {
 					t.Errorf("the state has %s %s", record.Name, record.Object)
 				}
 			}

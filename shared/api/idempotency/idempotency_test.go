@@ -65,40 +65,41 @@ func begin(t *testing.T, w *world, who, key, fingerprint string) *idempotency.At
 func TestAnswerIsGivenAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	attempt := begin(t, w, "ana", "k", "f")
-	if _, _, err := w.Begin(t.Context(), "ana", "k", "f"); !errors.Is(err, idempotency.ErrUnderWay) {
+	attempt := begin(t, w, "user:ana", "k", "f")
+	if _, _, err := w.Begin(t.Context(), "user:ana", "k", "f"); !errors.Is(err, idempotency.ErrUnderWay) {
 		t.Errorf("meanwhile: %v", err)
 	}
 	if err := attempt.Finish(t.Context(), []byte("sesame")); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(idempotency.Lifetime - time.Second)
-	if again, answer, err := w.Begin(t.Context(), "ana", "k", "f"); err != nil || string(answer) != "sesame" || again != nil {
+	if again, answer, err := w.Begin(t.Context(), "user:ana", "k", "f"); err != nil || string(answer) != "sesame" || again != nil {
 		t.Errorf("again: %q, %v", answer, err)
 	}
-	if _, _, err := w.Begin(t.Context(), "ana", "k", "g"); !errors.Is(err, idempotency.ErrOther) {
+	if _, _, err := w.Begin(t.Context(), "user:ana", "k", "g"); !errors.Is(err, idempotency.ErrOther) {
 		t.Errorf("another request: %v", err)
 	}
 	// Others have keys of their own.
-	begin(t, w, "ben", "k", "f")
-	begin(t, w, "ana", "l", "f")
+	begin(t, w, "user:ben", "k", "f")
+	begin(t, w, "user:ana", "l", "f")
 	// In the state nothing is in clear, the key least of all.
 	page, err := w.Records.List(t.Context(), store.Query{})
 	if err != nil || len(page.Records) != 3 {
 		t.Fatalf("%d records, %v", len(page.Records), err)
 	}
 	for _, record := range page.Records {
-		if text := record.Name + string(record.Object); strings.Contains(text, "sesame") || strings.Contains(text, "ana") {
+		// A sealed text may have three letters by chance, but no colon.
+		if text := record.Name + string(record.Object); strings.Contains(text, "sesame") || strings.Contains(text, "user:ana") {
 			t.Errorf("it is in the state: %s", text)
 		}
 	}
 	// After ten minutes it is forgotten, and then the key is good for another request.
 	w.pass(time.Second)
-	other := begin(t, w, "ana", "k", "g")
+	other := begin(t, w, "user:ana", "k", "g")
 	if err := other.Finish(t.Context(), []byte("other")); err != nil {
 		t.Fatal(err)
 	}
-	if _, answer, err := w.Begin(t.Context(), "ana", "k", "g"); err != nil || string(answer) != "other" {
+	if _, answer, err := w.Begin(t.Context(), "user:ana", "k", "g"); err != nil || string(answer) != "other" {
 		t.Errorf("%q, %v", answer, err)
 	}
 }
@@ -107,17 +108,17 @@ func TestAnswerIsGivenAgain(t *testing.T) {
 func TestDied(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	first := begin(t, w, "ana", "k", "f")
+	first := begin(t, w, "user:ana", "k", "f")
 	w.pass(idempotency.Lease - time.Millisecond)
-	if _, _, err := w.Begin(t.Context(), "ana", "k", "f"); !errors.Is(err, idempotency.ErrUnderWay) {
+	if _, _, err := w.Begin(t.Context(), "user:ana", "k", "f"); !errors.Is(err, idempotency.ErrUnderWay) {
 		t.Fatalf("before the lease is over: %v", err)
 	}
 	w.pass(time.Millisecond)
-	second := begin(t, w, "ana", "k", "f")
+	second := begin(t, w, "user:ana", "k", "f")
 	if drawn(t, first) != drawn(t, second) {
 		t.Error("the second attempt draws other bytes")
 	}
-	if other := begin(t, w, "ana", "other", "f"); drawn(t, other) == drawn(t, second) {
+	if other := begin(t, w, "user:ana", "other", "f"); drawn(t, other) == drawn(t, second) {
 		t.Error("another key draws the same bytes")
 	}
 	// What the first one finds out late changes nothing.
@@ -129,22 +130,22 @@ func TestDied(t *testing.T) {
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	attempt := begin(t, w, "ana", "k", "f")
+	attempt := begin(t, w, "user:ana", "k", "f")
 	before := drawn(t, attempt)
 	if err := attempt.Leave(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := w.Begin(t.Context(), "ana", "k", "g"); !errors.Is(err, idempotency.ErrOther) {
+	if _, _, err := w.Begin(t.Context(), "user:ana", "k", "g"); !errors.Is(err, idempotency.ErrOther) {
 		t.Errorf("another request after one that may have done something: %v", err)
 	}
-	again := begin(t, w, "ana", "k", "f")
+	again := begin(t, w, "user:ana", "k", "f")
 	if drawn(t, again) != before {
 		t.Error("other bytes are drawn")
 	}
 	if err := again.Leave(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	begin(t, w, "ana", "k", "g")
+	begin(t, w, "user:ana", "k", "g")
 }
 
 // Of many at once, one serves.
@@ -156,7 +157,7 @@ func TestConcurrently(t *testing.T) {
 	served, refused := 0, 0
 	for range 16 {
 		group.Go(func() {
-			_, _, err := w.Begin(t.Context(), "ana", "k", "f")
+			_, _, err := w.Begin(t.Context(), "user:ana", "k", "f")
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -179,13 +180,13 @@ func TestSweep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, key := range []string{"a", "b"} {
-		begin(t, w, "ana", key, "f")
+		begin(t, w, "user:ana", key, "f")
 	}
 	if removed, err := w.Sweep(t.Context()); removed != 0 || err != nil {
 		t.Errorf("too early: %d, %v", removed, err)
 	}
 	w.pass(idempotency.Lifetime)
-	begin(t, w, "ana", "c", "f")
+	begin(t, w, "user:ana", "c", "f")
 	if removed, err := w.Sweep(t.Context()); removed != 2 || err != nil {
 		t.Errorf("%d, %v", removed, err)
 	}
@@ -198,7 +199,7 @@ func TestNoKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Keyring = nil
-	if _, _, err := w.Begin(t.Context(), "ana", "k", "f"); !errors.Is(err, encryption.ErrNoKey) {
+	if _, _, err := w.Begin(t.Context(), "user:ana", "k", "f"); !errors.Is(err, encryption.ErrNoKey) {
 		t.Errorf("%v", err)
 	}
 }
@@ -208,23 +209,23 @@ func TestQuota(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Owner, w.Quota = "user:ana", store.Quota{Objects: 2, Bytes: 2000}
-	first := begin(t, w, "ana", "k1", "f")
+	first := begin(t, w, "user:ana", "k1", "f")
 	if err := first.Finish(t.Context(), bytes.Repeat([]byte("x"), 3000)); err != nil {
 		t.Errorf("an answer: %v", err)
 	}
-	if _, _, err := w.Begin(t.Context(), "ana", "k2", "f"); !errors.Is(err, store.ErrQuota) {
+	if _, _, err := w.Begin(t.Context(), "user:ana", "k2", "f"); !errors.Is(err, store.ErrQuota) {
 		t.Errorf("above the quota of bytes: %v", err)
 	}
-	if _, answer, err := w.Begin(t.Context(), "ana", "k1", "f"); err != nil || len(answer) != 3000 {
+	if _, answer, err := w.Begin(t.Context(), "user:ana", "k1", "f"); err != nil || len(answer) != 3000 {
 		t.Errorf("a repeated request: %d bytes, %v", len(answer), err)
 	}
 	w.Quota.Bytes = 1 << 20
-	begin(t, w, "ana", "k2", "f")
-	if _, _, err := w.Begin(t.Context(), "ana", "k3", "f"); !errors.Is(err, store.ErrQuota) {
+	begin(t, w, "user:ana", "k2", "f")
+	if _, _, err := w.Begin(t.Context(), "user:ana", "k3", "f"); !errors.Is(err, store.ErrQuota) {
 		t.Errorf("above the quota of objects: %v", err)
 	}
 	w.Owner = "user:ben"
-	begin(t, w, "ben", "k1", "f")
+	begin(t, w, "user:ben", "k1", "f")
 
 	// What has expired makes room.
 	w.Owner = "user:ana"
@@ -232,5 +233,5 @@ func TestQuota(t *testing.T) {
 	if removed, err := w.Sweep(t.Context()); err != nil || removed != 3 {
 		t.Errorf("%d attempts were removed, %v", removed, err)
 	}
-	begin(t, w, "ana", "k3", "f")
+	begin(t, w, "user:ana", "k3", "f")
 }
