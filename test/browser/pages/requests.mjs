@@ -474,6 +474,7 @@ export const stories = {
     await page.getByRole("button", { name: "New key" }).click();
     await page.getByLabel("Name", { exact: true }).fill("old-tab");
     await page.getByLabel("A scope in YAML").check();
+    await page.waitForFunction(() => performance.getEntriesByType("resource").some(({ name }) => name.includes("/assets/documents-")));
     // The scripts of the old version are gone. What is open needs none of them.
     const gone = [];
     await page.route("**/assets/*.js", (route) => {

@@ -4,9 +4,15 @@ import { Refusal, text, type Text } from "../shared";
 import { Field, FieldGroup } from "./field";
 import { useSettle } from "./form";
 
-/** The reader of YAML, which is a script of its own. */
+/** The reader of YAML, which is a script of its own. It comes right after the script of the form: an upgrade takes nothing from a page that is open. */
 const loadReader = () => import("../studio/documents");
 type Reader = Awaited<ReturnType<typeof loadReader>>;
+const firstReader = loadReader().catch(() => null);
+
+/** An upgrade has removed the script of the reader. What is not read is not sent. */
+function readerIsGone(): never {
+  throw new Refusal(-1, text("problem.newVersionLead"));
+}
 
 /** Returns what is wrong with the YAML of a scope, with the line in the text that somebody typed. Empty: it is right. */
 function yamlProblem({ parseText, lineOf, isFields }: Reader, yaml: string): string {
@@ -46,7 +52,7 @@ export function useScopeChoice(defaultKind: string, everything?: object, initial
   const cluster = useSignal(initial?.cluster ?? "");
   const yaml = useSignal(initial?.yaml || "roles:\n- role: platformCLI");
   const reader = useSignal<Reader | null>(null);
-  useEffect(() => { if (kind.value === "yaml") loadReader().then((loaded) => (reader.value = loaded), () => undefined); }, [kind.value]);
+  useEffect(() => { void firstReader.then((loaded) => (reader.value ??= loaded)); }, []);
   return {
     kind, project, cluster, yaml,
     /** Returns the scope in YAML. Empty: there is no scope. */
@@ -55,7 +61,7 @@ export function useScopeChoice(defaultKind: string, everything?: object, initial
     isComplete: () => (kind.value === "yaml" ? reader.value !== null && yamlProblem(reader.value, yaml.value) === "" : kind.value !== "project" || project.value !== ""),
     /** Refuses YAML that cannot be read. The API would name a line of the whole request. */
     async check() {
-      const problem = kind.value === "yaml" && yamlProblem(reader.value ?? await loadReader(), yaml.value);
+      const problem = kind.value === "yaml" && yamlProblem(reader.value ?? await loadReader().catch(readerIsGone), yaml.value);
       if (problem) throw new Refusal(422, problem, [{ field: scopePath, message: problem }]);
     },
   };
