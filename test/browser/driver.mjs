@@ -314,11 +314,14 @@ export function recordFigure(figure) {
   if (process.env.MEASURE) appendFileSync(process.env.MEASURE, `${figure}\n`);
 }
 
-/** Keeps an eye on the requests of a page: those that it has begun, and those that have no end yet. */
+/** Whether a request is for a part of the console: a page asks for each once, also for parts that it may need later. */
+export const isAsset = (request) => request.url().includes("/console/assets/");
+
+/** Keeps an eye on the requests of a page: those that it has begun, without those for assets, and those that have no end yet. */
 export function requestsOf(page) {
   const begun = [], pending = new Set();
   page.on("request", (request) => {
-    begun.push(`${request.method()} ${request.url()}`);
+    if (!isAsset(request)) begun.push(`${request.method()} ${request.url()}`);
     pending.add(request);
   });
   for (const over of ["requestfinished", "requestfailed"]) page.on(over, (request) => pending.delete(request));

@@ -1,6 +1,6 @@
 // Stories that hold on every page: what it requests, what it takes, what it says of a refusal, and what it keeps.
 import assert from "node:assert/strict";
-import { admin, requestAsAdmin, browser, focus, newFolder, setHidden, recordFigure, openWindow, origin, requestsOf, serveManyKeys, signIn } from "../driver.mjs";
+import { admin, requestAsAdmin, browser, focus, newFolder, setHidden, recordFigure, openWindow, origin, requestsOf, serveManyKeys, signIn, isAsset } from "../driver.mjs";
 
 /**
  * Does something in a page and counts what the page does for it: the calls of functions in its scripts, and the elements that get their
@@ -223,7 +223,7 @@ export const stories = {
     await page.getByText("Live", { exact: true }).waitFor();
     await page.clock.install();
     const asked = [];
-    page.on("request", (request) => asked.push(request.url()));
+    page.on("request", (request) => { if (!isAsset(request)) asked.push(request.url()); });
     await page.evaluate(() => {
       Object.defineProperty(document, "hidden", { value: true, configurable: true });
       document.dispatchEvent(new Event("visibilitychange"));
