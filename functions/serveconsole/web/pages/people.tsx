@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { roles, rolesText } from "../kinds/role";
+import { adminRole, roles, rolesText } from "../kinds/role";
 import { Field, FieldGroup } from "../parts/field";
 import { FormDialog } from "../parts/form";
 import { KindPage } from "../parts/kindpage";
@@ -224,7 +224,7 @@ function NewUserDialog({ close, created }: { close: () => void; created: (name: 
   const write = useWrite(path);
   const submit = () => write.create({
     apiVersion: "management.platform.sh/v1", kind: "User", metadata: { name: name.value.trim() },
-    spec: { displayName: displayName.value.trim(), email: email.value.trim(), ...(isNewAdmin.value ? { clusterRoles: [{ name: "platform-admin" }] } : {}) },
+    spec: { displayName: displayName.value.trim(), email: email.value.trim(), ...(isNewAdmin.value ? { clusterRoles: [{ name: adminRole }] } : {}) },
   }, () => created(name.value.trim()));
   return (
     <FormDialog title={text("people.new")} submit={submit} write={write} button="people.create" close={close}>

@@ -1,5 +1,6 @@
 import { group, home, type Key, list, type Meta, text, type Text } from "../shared";
 import connectorBlocks from "../connectors.json";
+import { adminRole } from "../kinds/role";
 
 /** A step of the first hour of a platform, with the page where it is done. */
 export interface Step {
@@ -27,7 +28,7 @@ async function readAccounts(): Promise<{ admins: boolean; project: boolean }> {
     list<{ metadata: Meta; spec: { disabled?: boolean; clusterRoles?: { name: string }[] } }>(`${group}/users`, { limit: "500" }),
     list<{ metadata: Meta }>(`${group}/projects`, { limit: "1" }),
   ]);
-  const admins = (users.rows ?? []).filter(({ object: { spec } }) => !spec.disabled && spec.clusterRoles?.some(({ name }) => name === "platform-admin"));
+  const admins = (users.rows ?? []).filter(({ object: { spec } }) => !spec.disabled && spec.clusterRoles?.some(({ name }) => name === adminRole));
   const found = { admins: admins.length > 1, project: (projects.rows ?? []).length > 0 };
   if (found.admins && found.project) localStorage.setItem(foundItem, String(Date.now()));
   return found;
