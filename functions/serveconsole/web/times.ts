@@ -20,6 +20,13 @@ export function formatDistance(time: string): string {
   return time;
 }
 
+const unitSeconds: Record<string, number> = { d: 86_400, h: 3600, m: 60, s: 1, ms: 0.001 };
+
+/** Returns the seconds of a length of time as the API writes it, such as 1h30m. */
+export function secondsOf(duration = ""): number {
+  return [...duration.matchAll(/([\d.]+)(ms|[dhms])/g)].reduce((sum, [, count, unit]) => sum + Number(count) * unitSeconds[unit!]!, 0);
+}
+
 /** Returns a length of time in its largest whole unit: "10 minutes", "90 seconds". */
 export function formatDuration(seconds: number): string {
   const [unit, size] = units.find(([, size]) => seconds % size === 0)!;

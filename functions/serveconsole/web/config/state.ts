@@ -9,6 +9,7 @@ import { may, usePermitted } from "../rights";
 import { parseJson, isFields, toJson, rangeOf, parseText, stepsOf, toYaml, type Fields, type Finding } from "../studio/documents";
 import { lineFeeds, type Replacement } from "../studio/editor";
 import { text } from "../texts";
+import { secondsOf } from "../times";
 
 export const configPath = `${group}/config/config`;
 export const forceAnnotation = "management.platform.sh/force";
@@ -48,12 +49,6 @@ export async function requestConfig<T>(path: string, method: string, body?: unkn
 /** Reports whether a configuration waits for a confirmation. */
 export function isTrial(config: Config | null): boolean {
   return config?.metadata.annotations?.[confirmWithinAnnotation] !== undefined && (config.status.conditions ?? []).some(({ type, status }) => type === "Confirmed" && status === "False");
-}
-
-/** Returns the milliseconds of a duration, such as 1h30m. */
-function durationOf(text = ""): number {
-  const units: Record<string, number> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
-  return [...text.matchAll(/([\d.]+)(ms|h|m|s)/g)].reduce((sum, [, count, unit]) => sum + Number(count) * (units[unit ?? ""] ?? 0), 0);
 }
 
 /** Returns the text that people edit: the configuration without its conditions. */
@@ -188,7 +183,7 @@ export function useConfiguration() {
   const connectors = config.value && may("create", "signintrials") ? connectorsOf(config.value) : [];
   const trial = isTrial(config.value) ? conditions.find(({ type }) => type === "Confirmed") : undefined;
   const lastWrite = history.value[0]?.time;
-  const trialEnd = trial && lastWrite ? Date.parse(lastWrite) + durationOf(config.value?.metadata.annotations?.[confirmWithinAnnotation]) : 0;
+  const trialEnd = trial && lastWrite ? Date.parse(lastWrite) + 1000 * secondsOf(config.value?.metadata.annotations?.[confirmWithinAnnotation]) : 0;
   useReload(trialEnd, load);
 
   /** Replaces the edited text with the configuration in effect. */

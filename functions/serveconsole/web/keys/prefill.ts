@@ -1,4 +1,4 @@
-import { type Cause, type Key, type Owner, text } from "../shared";
+import { type Cause, type Key, type Owner, secondsOf, text } from "../shared";
 import { yamlOf } from "../parts/yaml";
 import type { FormField } from "../pages/keys";
 import { isOwn, mayOwn } from "./owners";
@@ -48,12 +48,10 @@ function readScopeField(value: string): Prefill["scope"] {
   return null;
 }
 
-const units: Record<string, number> = { "": 1, s: 1, m: 60, h: 3600, d: 86_400 };
-
 /** Returns a lifetime in seconds, or null if it is none: a number of seconds, or a number with s, m, h or d. */
 function readLifetime(value: string): number | null {
-  const [, count, unit = ""] = value.match(/^(\d{1,10})([smhd]?)$/) ?? [];
-  return count === undefined ? null : Number(count) * units[unit]!;
+  const [, count, unit] = value.match(/^(\d{1,10})([smhd]?)$/) ?? [];
+  return count === undefined ? null : secondsOf(count + (unit || "s"));
 }
 
 const size = (value: string) => new TextEncoder().encode(value).length;

@@ -5,7 +5,7 @@ import { ask, Refusal, type Column, type Meta, type Row } from "../api";
 import type { watchList } from "../live";
 import { withoutStyles } from "../branding";
 import { text, withoutTurns, type Text } from "../texts";
-import { currentTime, formatDistance, formatDateTime, formatDuration } from "../times";
+import { currentTime, formatDistance, formatDateTime, formatDuration, secondsOf } from "../times";
 import { Command } from "./command";
 import { Dialog } from "./dialog";
 import { Initials } from "./initials";
@@ -73,16 +73,13 @@ export function PhaseChip({ phase }: { phase: string }) {
 /** Returns the phase of a virtual cluster in words. Without an endpoint, it is pending: nothing has failed. */
 export const phaseText = (phase = "") => (phase === "Pending" ? text("state.noEndpoint") : phase);
 
-/** The seconds of the units in which the API writes lengths of time. */
-const secondsOf: Record<string, number> = { d: 86_400, h: 3600, m: 60, s: 1 };
-
 /** What cells of columns say in words. Times stand with the words of the column. */
 const cellTexts: Record<string, (cell: string, time?: string) => string> = {
   Disabled: (cell) => text(cell === "true" ? "state.disabled" : "state.enabled"),
   Admin: (cell) => text(cell === "true" ? "state.yes" : "state.no"),
   Scope: (cell) => (cell === "<all>" ? text("scope.everything") : cell === "<none>" ? text("state.nothing") : cell),
   Phase: phaseText,
-  TTL: (cell) => formatDuration([...cell.matchAll(/(\d+)([dhms])/g)].reduce((sum, [, count, unit]) => sum + Number(count) * secondsOf[unit!]!, 0)),
+  TTL: (cell) => formatDuration(secondsOf(cell)),
   Expires: (cell, time) => (!time ? cell : timeLeft(time) > 0 ? formatDistance(time) : text("state.expired")),
 };
 
