@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -170,5 +173,62 @@ func TestTypedClient(t *testing.T) {
 	}
 	if err := typed.Get(ctx, client.ObjectKey{Name: "ci"}, got); !apierrors.IsNotFound(err) {
 		t.Errorf("then: %v", err)
+	}
+}
+
+// client-go finds the resources below the base path.
+func TestDiscoveryClient(t *testing.T) {
+	t.Parallel()
+	config := serve(t)
+	for _, legacy := range []bool{false, true} {
+		client, err := discovery.NewDiscoveryClientForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.UseLegacyDiscovery = legacy
+		groups, lists, err := client.ServerGroupsAndResources()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]metav1.APIResource{}
+		for _, list := range lists {
+			for _, resource := range list.APIResources {
+				found[resource.Name+" "+list.GroupVersion] = resource
+			}
+		}
+		keys := found["ownedaccesskeys management.platform.sh/v1"]
+		slices.Sort(keys.Verbs)
+		if keys.Kind != "OwnedAccessKey" || keys.Namespaced || keys.SingularName != "ownedaccesskey" || !reflect.DeepEqual(keys.ShortNames, []string{"oak"}) ||
+			!reflect.DeepEqual(keys.Categories, []string{"platform"}) || len(found["auditevents management.platform.sh/v1"].Categories) > 0 ||
+			!slices.Contains(keys.Verbs, "create") || !slices.Contains(keys.Verbs, "list") {
+			t.Errorf("legacy %v: access keys are %+v", legacy, keys)
+		}
+		for _, name := range []string{
+			"selves management.platform.sh/v1", "selfsubjectreviews authentication.k8s.io/v1", "selfsubjectaccessreviews authorization.k8s.io/v1",
+			"selfsubjectrulesreviews authorization.k8s.io/v1",
+		} {
+			if found[name].Name == "" {
+				t.Errorf("legacy %v: no %s", legacy, name)
+			}
+		}
+		if !slices.ContainsFunc(groups, func(g *metav1.APIGroup) bool {
+			return g.Name == "management.platform.sh" && g.PreferredVersion.GroupVersion == "management.platform.sh/v1"
+		}) {
+			t.Errorf("legacy %v: groups %+v", legacy, groups)
+		}
+		if got, err := client.ServerVersion(); err != nil || got.Minor != "37" {
+			t.Errorf("version %+v, %v", got, err)
+		}
+		if _, err := client.OpenAPISchema(); err != nil {
+			t.Errorf("OpenAPI v2: %v", err)
+		}
+		paths, err := client.OpenAPIV3().Paths()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := paths["apis/management.platform.sh/v1"].Schema("application/json")
+		if err != nil || !strings.Contains(string(text), "OwnedAccessKey") {
+			t.Errorf("OpenAPI v3: %d bytes, %v", len(text), err)
+		}
 	}
 }
