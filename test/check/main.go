@@ -86,12 +86,25 @@ func run(ctx context.Context, opts options) error {
 // prepare installs missing programs, and fails with one line for each missing program that a check requires. On a laptop, tests that need a
 // missing program are skipped, so its line is only a warning.
 func prepare(ctx context.Context, wanted, modules []string) error {
-	var fatal []error
 	for _, name := range wanted {
 		if _, known := needs[name]; !known {
 			return fmt.Errorf("nothing is called %q", name)
 		}
 	}
+	if len(modules) > 0 {
+		if err := enoughDisk(); err != nil {
+			return err
+		}
+	}
+	// Two registries are asked at the same time.
+	downloaded := make(chan error, 1)
+	go func() {
+		var failures []error
+		for _, folder := range modules {
+			failures = append(failures, download(ctx, folder))
+		}
+		downloaded <- errors.Join(failures...)
+	}()
 	lines := install(ctx, ".", wanted)
 	for _, name := range wanted {
 		if needs[name].isMissing(".") {
@@ -101,6 +114,7 @@ func prepare(ctx context.Context, wanted, modules []string) error {
 			lines = append(lines, err.Error())
 		}
 	}
+	var fatal []error
 	for _, text := range lines {
 		if os.Getenv("CI") != "" {
 			fatal = append(fatal, errors.New(text))
@@ -108,13 +122,7 @@ func prepare(ctx context.Context, wanted, modules []string) error {
 			fmt.Fprintln(os.Stderr, text+" (tests that need it are skipped outside CI)")
 		}
 	}
-	if len(modules) > 0 {
-		fatal = append(fatal, enoughDisk())
-	}
-	for _, folder := range modules {
-		fatal = append(fatal, download(ctx, folder))
-	}
-	return errors.Join(fatal...)
+	return errors.Join(append(fatal, <-downloaded)...)
 }
 
 // download gets the modules of a go.mod that are needed, so that a registry that does not answer fails at once.
