@@ -129,7 +129,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// The same for the stories that take long: all looks, and all buttons of an admin.
+// The same for the stories that take long.
 func TestConsoleLong(t *testing.T) {
 	if testing.Short() {
 		t.Skip("these stories take long")

@@ -65,7 +65,8 @@ var deep = []part{
 	{name: "lint-modules", about: "the linters in the other modules", target: "lint-modules"},
 	{
 		name: "race", about: "the tests of the code with the race detector, and random tests with all of their rounds",
-		packages: []string{"functions/...", "infra/...", "local/...", "shared/..."}, flags: append([]string{"-race"}, parallel...),
+		packages: []string{"functions/...", "infra/...", "local/...", "shared/..."}, first: []string{"shared/api/fieldmanager", "shared/state/redisstore", "shared/api/resource"},
+		flags: append([]string{"-race"}, parallel...),
 		needs: []string{"gcc", "redis-server", "postgres", "zsh", "fish"},
 	},
 	{
@@ -83,7 +84,7 @@ var deep = []part{
 		packages: []string{"test/deploy", "test/gateway", "test/cold", "test/links"}, needs: []string{"osls", "nginx"},
 	},
 	{
-		name: "looks", about: "the console's pages in the other looks, and each button of an admin",
+		name: "looks", about: "the console's pages in the other looks, the buttons of those who are refused little, fast typing in the studio",
 		packages: []string{"test/browser"}, flags: []string{"-run=^TestConsoleLong$", "-count=1"}, needs: []string{"redis-server", "playwright", "providers", "chromium"},
 	},
 	// The cache of go test does not see what the programs read.

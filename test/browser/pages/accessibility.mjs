@@ -1,7 +1,7 @@
 // Stories of accessibility: what axe finds on each page, what assistive technologies are told, and where the focus is.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { assertAccessible, assertAccessibleIn, admin, api, requestAsAdmin, focus, inAllLooks, createAccessKey, openWindow, origin, pictureFolder, pressWithKeyboard, signIn } from "../driver.mjs";
+import { allLooks, assertAccessible, assertAccessibleIn, admin, api, requestAsAdmin, focus, inAllLooks, createAccessKey, openWindow, origin, pictureFolder, pressWithKeyboard, signIn } from "../driver.mjs";
 
 /** Returns what assistive technologies are told about a part of the page, without what differs from run to run: rows, entries of lists, times and names. */
 async function ariaOutline(part) {
@@ -69,64 +69,6 @@ export const stories = {
     for (const one of ["get ownedaccesskeys", "get virtualclusterinstances", "platform kubeconfig", "edit config", "platform patch eval"]) assert.ok(commands.includes(one), one);
     await context.close();
   },
-  async "what has the focus is seen: it has a frame, and nothing covers it"() {
-    const { context, page, problems } = await openWindow();
-    await signIn(page);
-    /** Goes over everything that the tab key reaches, and returns what cannot be seen. */
-    const walkOver = async (about, least) => {
-      const seen = new Set();
-      for (let left = 80; left > 0; left--) {
-        await page.keyboard.press("Tab");
-        // An editor draws its frame a moment later.
-        await page.evaluate(() => new Promise((done) => setTimeout(() => requestAnimationFrame(done), 30)));
-        const found = await page.evaluate(() => {
-          let at = document.activeElement;
-          const host = at;
-          while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
-          if (!at || at === document.body) return null;
-          const framed = at.closest(".cm-editor") ?? (at.matches("input.hidden, input.unseen") ? at.parentElement : at);
-          const { outlineStyle, outlineWidth } = getComputedStyle(framed);
-          const { left, top, right, bottom } = framed.getBoundingClientRect();
-          const [x, y] = [[left, right, innerWidth], [top, bottom, innerHeight]].map(([from, to, end]) => [Math.max(from, 0) + 1, (Math.max(from, 0) + Math.min(to, end)) / 2, Math.min(to, end) - 1]);
-          const shown = x.some((x) => y.some((y) => {
-            const hit = document.elementFromPoint(x, y);
-            return hit && (framed.contains(hit) || hit.contains(framed) && hit !== document.body && hit !== document.documentElement && !hit.matches("header") || hit === host);
-          }));
-          const known = (globalThis.walked ??= new Map());
-          if (!known.has(at)) known.set(at, known.size);
-          return { id: known.get(at), name: `${at.tagName} ${at.ariaLabel ?? at.textContent.slice(0, 40)}`, outline: outlineStyle !== "none" && parseFloat(outlineWidth) >= 2, shown };
-        });
-        if (found === null) break;
-        if (seen.has(found.id) && seen.size >= least) break;
-        seen.add(found.id);
-        assert.ok(found.outline, `${about}: ${found.name} has no frame`);
-        assert.ok(found.shown, `${about}: ${found.name} is covered`);
-      }
-      assert.ok(seen.size >= least, `${about}: the tab key reaches ${seen.size} elements`);
-    };
-    for (const [width, height] of [[1240, 800], [320, 256]]) {
-      await page.setViewportSize({ width, height });
-      for (const [name, least] of [["home", 3], ["keys", 8], ["config", 5], ["studio", 10], ["audit", 7]]) {
-        await page.goto(`${origin}/console/${name}`);
-        await page.locator("main h1").waitFor();
-        if (name === "config" || name === "studio") await page.getByRole("textbox", { name: "Configuration" }).waitFor();
-        await walkOver(`${name} at ${width}`, least);
-      }
-      await page.goto(`${origin}/console/keys`);
-      await page.getByRole("button", { name: "New key" }).click();
-      await walkOver(`a new key at ${width}`, 8);
-    }
-    // Nobody sees movement who asked for none.
-    const moves = () => page.evaluate(() => [...document.querySelectorAll("*")].filter((one) => {
-      const { transitionDuration, animationName } = getComputedStyle(one);
-      return parseFloat(transitionDuration) > 0 || animationName !== "none";
-    }).length);
-    assert.ok((await moves()) > 0);
-    await page.emulateMedia({ reducedMotion: "reduce" });
-    assert.equal(await moves(), 0);
-    assert.deepEqual(problems, []);
-    await context.close();
-  },
   async "on a phone, the pages are in a menu"() {
     const { context, page, problems } = await openWindow({ viewport: { width: 320, height: 640 }, reducedMotion: "reduce" });
     await signIn(page);
@@ -149,6 +91,66 @@ export const stories = {
   },
 };
 
+const seenFocus = inAllLooks("what has the focus is seen: it has a frame, and nothing covers it", async (looks) => {
+  const { context, page, problems } = await openWindow();
+  await signIn(page);
+  /** Goes over everything that the tab key reaches, and returns what cannot be seen. */
+  const walkOver = async (about, least) => {
+    const seen = new Set();
+    for (let left = 80; left > 0; left--) {
+      await page.keyboard.press("Tab");
+      // An editor draws its frame a moment later.
+      await page.evaluate(() => new Promise((done) => setTimeout(() => requestAnimationFrame(done), 30)));
+      const found = await page.evaluate(() => {
+        let at = document.activeElement;
+        const host = at;
+        while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
+        if (!at || at === document.body) return null;
+        const framed = at.closest(".cm-editor") ?? (at.matches("input.hidden, input.unseen") ? at.parentElement : at);
+        const { outlineStyle, outlineWidth } = getComputedStyle(framed);
+        const { left, top, right, bottom } = framed.getBoundingClientRect();
+        const [x, y] = [[left, right, innerWidth], [top, bottom, innerHeight]].map(([from, to, end]) => [Math.max(from, 0) + 1, (Math.max(from, 0) + Math.min(to, end)) / 2, Math.min(to, end) - 1]);
+        const shown = x.some((x) => y.some((y) => {
+          const hit = document.elementFromPoint(x, y);
+          return hit && (framed.contains(hit) || hit.contains(framed) && hit !== document.body && hit !== document.documentElement && !hit.matches("header") || hit === host);
+        }));
+        const known = (globalThis.walked ??= new Map());
+        if (!known.has(at)) known.set(at, known.size);
+        return { id: known.get(at), name: `${at.tagName} ${at.ariaLabel ?? at.textContent.slice(0, 40)}`, outline: outlineStyle !== "none" && parseFloat(outlineWidth) >= 2, shown };
+      });
+      if (found === null) break;
+      if (seen.has(found.id) && seen.size >= least) break;
+      seen.add(found.id);
+      assert.ok(found.outline, `${about}: ${found.name} has no frame`);
+      assert.ok(found.shown, `${about}: ${found.name} is covered`);
+    }
+    assert.ok(seen.size >= least, `${about}: the tab key reaches ${seen.size} elements`);
+  };
+  for (const look of looks) {
+    const { width, height, ...media } = allLooks[look];
+    await page.setViewportSize({ width, height });
+    await page.emulateMedia(media);
+    for (const [name, least] of [["home", 3], ["keys", 8], ["config", 5], ["studio", 10], ["audit", 7]]) {
+      await page.goto(`${origin}/console/${name}`);
+      await page.locator("main h1").waitFor();
+      if (name === "config" || name === "studio") await page.getByRole("textbox", { name: "Configuration" }).waitFor();
+      await walkOver(`${name} in ${look}`, least);
+    }
+    await page.goto(`${origin}/console/keys`);
+    await page.getByRole("button", { name: "New key" }).click();
+    await walkOver(`a new key in ${look}`, 8);
+  }
+  // Nobody sees movement who asked for none.
+  const moves = () => page.evaluate(() => [...document.querySelectorAll("*")].filter((one) => {
+    const { transitionDuration, animationName } = getComputedStyle(one);
+    return parseFloat(transitionDuration) > 0 || animationName !== "none";
+  }).length);
+  assert.ok((await moves()) > 0);
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  assert.equal(await moves(), 0);
+  assert.deepEqual(problems, []);
+  await context.close();
+});
 const ownPages = everyPage("keys, virtual clusters and tokens", async (page, look) => {
   await page.goto(`${origin}/console`);
   await page.getByLabel("Access key", { exact: true }).waitFor();
@@ -285,5 +287,5 @@ const adminPages = everyPage("people, rules, configuration and studio", async (p
   await look("studio-share");
 });
 
-Object.assign(stories, ownPages.stories, adminPages.stories);
-export const longStories = { ...ownPages.longStories, ...adminPages.longStories };
+Object.assign(stories, seenFocus.stories, ownPages.stories, adminPages.stories);
+export const longStories = { ...seenFocus.longStories, ...ownPages.longStories, ...adminPages.longStories };
