@@ -1,6 +1,7 @@
 // The stories of the console in a real browser, by page. browser_test.go starts it with the address of a runner, the file of an admin key
 // and the path of the browser. It prints one JSON line for each story, and one at the end.
 import { writeFileSync } from "node:fs";
+import { isDeepStrictEqual } from "node:util";
 import { request } from "playwright-core";
 import { admin, api, browser, debuggers, foreignOrigins, relaunch, violations } from "./driver.mjs";
 import * as keys from "./pages/keys.mjs";
@@ -83,9 +84,13 @@ async function listObjects() {
   return lists.flat();
 }
 const initialObjects = new Set(await listObjects());
-/** Leaves the next story what the first one found: no page, and no object that a story has made. A story that fails does not delete them. */
+const readConfiguration = async () => (await adminClient.get(`${api}/config/config`)).json();
+const { status: initialConfiguration } = await readConfiguration();
+/** Leaves the next story what the first one found: no page, no object that a story has made, and the configuration. A story that fails takes nothing back. */
 async function cleanUp() {
   await Promise.all(browser.contexts().map((context) => context.close()));
+  const { status, ...configuration } = await readConfiguration();
+  if (!isDeepStrictEqual(status, initialConfiguration)) await adminClient.put(`${api}/config/config`, { data: { ...configuration, status: initialConfiguration } });
   for (const path of (await listObjects()).filter((path) => !initialObjects.has(path))) await adminClient.delete(`${api}/${path}`);
 }
 /** Tells a story, and returns why it failed. Empty if it did not. */
