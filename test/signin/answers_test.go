@@ -578,16 +578,21 @@ func TestAnswers(t *testing.T) {
 			})
 		}
 	})
-	if testing.Short() || t.Failed() {
+	if t.Failed() {
 		return
 	}
-	page := answersHead + answerTables(slices.Concat(results...))
-	if *update {
+	page := answersHead
+	if !testing.Short() {
+		page += answerTables(slices.Concat(results...))
+	}
+	if *update && !testing.Short() {
 		if err := os.WriteFile(answersPage, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if kept, err := os.ReadFile(answersPage); err != nil || string(kept) != page {
+	// A short test has not all results: the page begins with its text.
+	kept, err := os.ReadFile(answersPage)
+	if err != nil || !strings.HasPrefix(string(kept), page) || !testing.Short() && string(kept) != page {
 		t.Errorf("%s is not what the answers lead to: run go test ./test/signin -run '^TestAnswers$' -update (%v)", answersPage, err)
 	}
 }
