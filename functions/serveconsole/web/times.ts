@@ -1,5 +1,8 @@
 import { signal } from "@preact/signals";
 
+/** A day, in milliseconds. */
+export const day = 86_400_000;
+
 /** The current time, in milliseconds. It advances every ten seconds while the tab is visible and when it becomes visible, so that texts of times are right. */
 export const currentTime = signal(Date.now());
 const advance = () => {

@@ -10,7 +10,7 @@ import { deleteObject, patchObject } from "../parts/write";
 import { person } from "../person";
 import { may, usePermittedEach } from "../rights";
 import { text, type Text } from "../texts";
-import { currentTime } from "../times";
+import { currentTime, day } from "../times";
 import { readChildren, CreatedObjects, lastUseText, type KeyChildren } from "./details";
 import type { Key } from "../kinds/accesskey";
 import { keysPath } from "../pages/keys";
@@ -39,7 +39,6 @@ const actions: BulkAction[] = [
   },
 ];
 
-const day = 86_400_000;
 const namesOf = (keys: Key[]) => keys.map(({ metadata }) => metadata.name).join(", ");
 const keyCount = (keys: number) => text(keys === 1 ? "keys.countOne" : "keys.count", { count: keys });
 

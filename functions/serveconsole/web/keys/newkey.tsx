@@ -1,7 +1,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import {
-  ask, formatDateTime, type Key, keysPath, person, Problem, quoteForShell, Refusal, ScopePreview, text, type Text,
+  ask, day, formatDateTime, type Key, keysPath, person, Problem, quoteForShell, Refusal, ScopePreview, text, type Text,
   useIdempotentPost, usePermitted, useWrite,
 } from "../shared";
 import { Field, FieldGroup } from "../parts/field";
@@ -34,7 +34,7 @@ export function NewKeyDialog({ fields, model, close, created }: { fields: Record
   const displayName = useSignal(prefill.displayName);
   const description = useSignal(prefill.description);
   const ttl = useSignal(prefill.ttl ?? 86_400);
-  const end = useSignal(localDate(Date.now() + 30 * 86_400_000));
+  const end = useSignal(localDate(Date.now() + 30 * day));
   const earliest = useMemo(() => localDate(Date.now() + 60_000), []);
   const afterLastActivity = useSignal(prefill.afterLastActivity);
   const others = ownerKinds();

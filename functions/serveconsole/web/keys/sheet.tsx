@@ -1,7 +1,7 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import {
-  AbsentDialog, asRefusal, Chip, CopyButton, CreatedObjects, currentTime, DeleteDialog, Dialog, Fact, formatDateTime,
+  AbsentDialog, asRefusal, Chip, CopyButton, CreatedObjects, currentTime, day, DeleteDialog, Dialog, Fact, formatDateTime,
   home, isAdmin, type Key, type KeyChildren, keysPath, lastUseText, may, person, Problem, quoteForShell, readChildren, Refusal, Skeleton, text, Time, usePermitted, useWrite, warningsOf,
 } from "../shared";
 import { Activity } from "../parts/activity";
@@ -17,7 +17,7 @@ import { fieldsLike } from "./prefill";
 import { KeyTokens } from "./tokens";
 
 /** How long before its end a key gets buttons that let it work on, in milliseconds. */
-const extensionPeriod = 7 * 86_400_000;
+const extensionPeriod = 7 * day;
 
 /** The owner of a key. */
 function Owner({ spec: { user, team, subject } }: Key) {

@@ -12,13 +12,12 @@ import { keysPath } from "./keys";
 import { may, isPermitted, rightsProblem, usePermittedEach } from "../rights";
 import periods from "../periods.json";
 import { loadTexts, text, type Text } from "../texts";
-import { formatDistance, formatDateTime, currentTime } from "../times";
+import { currentTime, day, formatDistance, formatDateTime } from "../times";
 import { kubeconfigRequest, listsClusters, reachesClusters, readFirstClusters, type Cluster } from "../kinds/virtualcluster";
 import type { Key } from "../kinds/accesskey";
 import type { AuditEvent, requestWords } from "../kinds/auditevent";
 import { onDemand } from "../parts/ondemand";
 
-const day = 86_400_000;
 const week = 7 * day;
 const unusedPeriod = 90 * day;
 /** How many rows a section lists, and how many objects it reads. */

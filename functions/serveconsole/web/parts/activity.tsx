@@ -1,14 +1,13 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { type AuditEvent, readEvents, requestText, requestWords, wasRefused } from "../kinds/auditevent";
-import { formatDateTime, formatDistance, loadTexts, may, Problem, text } from "../shared";
+import { day, formatDateTime, formatDistance, loadTexts, may, Problem, text } from "../shared";
 import { Bars } from "./bars";
 import { Outcome } from "./outcome";
 import { useReading } from "./reading";
 import { Skeleton } from "./skeleton";
 import { countInBars } from "./timebars";
 
-const day = 86_400_000;
 /** How many days are shown. */
 const days = 30;
 /** How many events a request asks for, and after how many pages with events the part waits for a click. Each request is itself an event. */

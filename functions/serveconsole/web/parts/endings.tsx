@@ -1,8 +1,7 @@
-import { type Cluster, formatDateTime, formatDistance, home, type Key, listsClusters, text } from "../shared";
+import { type Cluster, day, formatDateTime, formatDistance, home, type Key, listsClusters, text } from "../shared";
 import { Bars } from "./bars";
 import { countInBars } from "./timebars";
 
-const day = 86_400_000;
 /** How many days are shown. */
 const days = 90;
 

@@ -1,4 +1,4 @@
-import { group, home, type Key, list, type Meta, text, type Text } from "../shared";
+import { day, group, home, type Key, list, type Meta, text, type Text } from "../shared";
 import connectorBlocks from "../connectors.json";
 import { adminRole } from "../kinds/role";
 
@@ -18,7 +18,7 @@ interface Facts {
 
 /** Where the browser keeps when two admins and a project were found, and for how long they are not read again, in milliseconds. */
 const foundItem = "firsthour.found";
-const foundPeriod = 86_400_000;
+const foundPeriod = day;
 
 /** Reads whether there are two admins and a project. */
 async function readAccounts(): Promise<{ admins: boolean; project: boolean }> {

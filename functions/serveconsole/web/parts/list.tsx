@@ -5,7 +5,7 @@ import { ask, Refusal, type Column, type Meta, type Row } from "../api";
 import type { watchList } from "../live";
 import { withoutStyles } from "../branding";
 import { text, withoutTurns, type Text } from "../texts";
-import { currentTime, formatDistance, formatDateTime, formatDuration, secondsOf } from "../times";
+import { currentTime, day, formatDistance, formatDateTime, formatDuration, secondsOf } from "../times";
 import { Command } from "./command";
 import { Dialog } from "./dialog";
 import { Initials } from "./initials";
@@ -27,7 +27,6 @@ const times: Record<string, (object: TimedObject) => string | undefined> = {
   Age: ({ metadata }) => metadata.creationTimestamp,
 };
 
-const day = 86_400_000;
 /** How long before its end a credential is marked, in milliseconds. Credentials for a day or less are made to end, and are not. */
 const endingPeriod = 3 * day;
 

@@ -1,11 +1,10 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { eventsPath } from "../kinds/auditevent";
-import { asRefusal, formatDateTime, home, listPages, type Meta, Problem, type Refusal, text } from "../shared";
+import { asRefusal, day, formatDateTime, home, listPages, type Meta, Problem, type Refusal, text } from "../shared";
 import { Bars } from "./bars";
 import { countInBars, stepOf } from "./timebars";
 
-const day = 86_400_000;
 /** How many days are shown. */
 const days = 30;
 /** How many events a request asks for, and how many requests there are at most. Each of them is itself an event. */
