@@ -67,9 +67,9 @@ lint: ## Run the linters.
 
 # They compile graphs of their own.
 lint-modules: # Run the linters in the modules that have a go.mod of their own.
-	@for module in docs/examples/typed infra/client/go infra/release infra/terraform/provider test/contract test/expressions test/helm test/kubectl test/providers test/terraform test/vcluster; do \
-		(cd $$module && go mod tidy -diff && go tool -modfile=$(CURDIR)/test/tools/go.mod golangci-lint run ./...); \
-	done
+	@failed=; for module in docs/examples/typed infra/client/go infra/release infra/terraform/provider test/contract test/expressions test/helm test/kubectl test/providers test/terraform test/vcluster; do \
+		(cd $$module && go mod tidy -diff && go tool -modfile=$(CURDIR)/test/tools/go.mod golangci-lint run ./...) || failed="$$failed $$module"; \
+	done; if [ -n "$$failed" ]; then echo "not tidy, or the linters say no:$$failed"; exit 1; fi
 
 fix: ## Mend what the linters can mend.
 	git ls-files '*.go' | xargs gofmt -w
