@@ -24,6 +24,7 @@ import (
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
@@ -240,6 +241,9 @@ func (s *side) learn(value any) {
 // versions of that object that the side has shown.
 var maskedFields = map[string]bool{"uid": true, "creationTimestamp": true, "deletionTimestamp": true, "continue": true, "resourceVersion": true}
 
+// maskedColumns are the columns of times, and of the key with which a key was made.
+var maskedColumns = []string{"Expires", "Last Activity", "Age", "Created By"}
+
 // generatedName matches a name that a server made.
 var generatedName = regexp.MustCompile(`^(gen-|Gen-|accesskey-|x{50,})[a-z0-9]{5}$`)
 
@@ -270,11 +274,11 @@ func (s *side) mask(value any) any {
 				metadata["resourceVersion"] = at + 1
 			}
 		}
-		if cells, ok := value["cells"].([]any); ok && len(cells) > 6 {
-			// Expires, last activity and age, and in wide tables the key with which it was made.
-			cells[4], cells[5], cells[6] = nil, nil, nil
-			if len(cells) > 9 {
-				cells[9] = nil
+		if cells, ok := value["cells"].([]any); ok && len(cells) == len(accesskey.Definition.Columns) {
+			for i, column := range accesskey.Definition.Columns {
+				if slices.Contains(maskedColumns, column.Name) {
+					cells[i] = nil
+				}
 			}
 		}
 		for name, each := range value {
