@@ -63,12 +63,12 @@ lint: ## Run the linters.
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
 	@GOOS=darwin go list -test ./... >/dev/null # compiling for it would take minutes
 	go mod tidy -diff
-	$(TOOL) golangci-lint run --allow-serial-runners ./...
+	$(TOOL) golangci-lint run ./...
 
 # They compile graphs of their own.
 lint-modules: # Run the linters in the modules that have a go.mod of their own.
 	@failed=; for module in docs/examples/typed infra/client/go infra/release infra/terraform/provider test/contract test/expressions test/helm test/kubectl test/providers test/terraform test/vcluster; do \
-		(cd $$module && go mod tidy -diff && go tool -modfile=$(CURDIR)/test/tools/go.mod golangci-lint run --allow-serial-runners ./...) || failed="$$failed $$module"; \
+		(cd $$module && go mod tidy -diff && go tool -modfile=$(CURDIR)/test/tools/go.mod golangci-lint run ./...) || failed="$$failed $$module"; \
 	done; if [ -n "$$failed" ]; then echo "not tidy, or the linters say no:$$failed"; exit 1; fi
 
 fix: ## Mend what the linters can mend.
