@@ -584,15 +584,17 @@ func TestAnswers(t *testing.T) {
 	page := answersHead
 	if !testing.Short() {
 		page += answerTables(slices.Concat(results...))
-	}
-	if *update && !testing.Short() {
-		if err := os.WriteFile(answersPage, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
+		if *update {
+			if err := os.WriteFile(answersPage, []byte(page), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	// A short test has not all results: the page begins with its text.
 	kept, err := os.ReadFile(answersPage)
-	if err != nil || !strings.HasPrefix(string(kept), page) || !testing.Short() && string(kept) != page {
+	if testing.Short() {
+		kept = kept[:min(len(kept), len(page))] // it has no results for the tables
+	}
+	if err != nil || string(kept) != page {
 		t.Errorf("%s is not what the answers lead to: run go test ./test/signin -run '^TestAnswers$' -update (%v)", answersPage, err)
 	}
 }
