@@ -84,7 +84,7 @@ var deep = []part{
 		packages: []string{"test/deploy", "test/gateway", "test/cold", "test/links"}, needs: []string{"osls", "nginx"},
 	},
 	{
-		name: "looks", about: "the console's pages in the other looks, the buttons of those who are refused little, fast typing in the studio",
+		name: "looks", about: "the console's pages in the other looks, the buttons of an admin, a tenant admin and an auditor, fast typing in the studio",
 		packages: []string{"test/browser"}, flags: []string{"-run=^TestConsoleLong$", "-count=1"}, needs: []string{"redis-server", "playwright", "providers", "chromium"},
 	},
 	// The cache of go test does not see what the programs read.

@@ -151,6 +151,7 @@ const seenFocus = inAllLooks("what has the focus is seen: it has a frame, and no
   assert.deepEqual(problems, []);
   await context.close();
 });
+
 const ownPages = everyPage("keys, virtual clusters and tokens", async (page, look) => {
   await page.goto(`${origin}/console`);
   await page.getByLabel("Access key", { exact: true }).waitFor();

@@ -186,10 +186,10 @@ const personas = {
   "an auditor": [(context) => createAccessKey(context, "walker", { groups: ["platform:admins"], scope: { rules: [{ verbs: ["get", "list", "watch"] }] } }),
     ["home", "keys", "clusters", "tokens", "found", "projects", "people", "teams", "trustrules", "audit", "config"], ["POST ownedaccesskeys"]],
 };
-const refusedMost = ["the CI author", "a developer"];
+/** Who walks in each check. The walks of the others are for check-deep. */
+const inEachCheck = ["the CI author", "a developer"];
 for (const [persona, [keyOf, pages, writes]] of Object.entries(personas)) {
-  // Who is refused most is in each check.
-  const target = refusedMost.includes(persona) ? stories : longStories;
+  const target = inEachCheck.includes(persona) ? stories : longStories;
   target[`no button that is shown is refused: ${persona}`] = async () => {
     const { context } = await openWindow();
     await requestAsAdmin(context, "POST", "users", { metadata: { name: "walked-user" }, spec: {} });

@@ -393,7 +393,7 @@ export const stories = {
   },
 };
 
-/** The page of the configuration has the same editor, in which a story types at each change. */
+/** In each check, a story types in the configuration, which has the same editor. */
 export const longStories = {
   async "typing faster than a slow page draws: the editors of the studio"() {
     const { context, page, problems, editor, evaluated } = await openStudio();
